@@ -1,0 +1,195 @@
+"""Argument checks, one message shape: parameter, value received, rule, what to do.
+
+Only public functions call these; kernels trust their callers.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from .errors import BadParameter
+
+__all__ = [
+    "choice",
+    "generator",
+    "integer",
+    "probability",
+    "real",
+    "real_array",
+    "refuse",
+    "symbol",
+    "symbols",
+    "weights",
+]
+
+
+def refuse(name: str, value: Any, rule: str, remedy: str) -> BadParameter:
+    """Build the error; callers raise it so that the traceback points at them."""
+    shown = repr(value)
+    if isinstance(value, np.ndarray) and value.size > 8:
+        shown = f"array of shape {value.shape} and dtype {value.dtype}"
+    elif len(shown) > 80:
+        shown = shown[:77] + "..."
+    return BadParameter(f"{name} = {shown}: {rule}; {remedy}.")
+
+
+def integer(
+    name: str, value: Any, minimum: int, maximum: int | None = None, *, remedy: str | None = None
+) -> int:
+    """Return `value` as int; booleans and non-integral floats are refused."""
+    span = f">= {minimum}" if maximum is None else f"in [{minimum}, {maximum}]"
+    remedy = remedy or f"pass an integer {span}"
+    if isinstance(value, (bool, np.bool_)):
+        raise refuse(name, value, "a bool is not an integer here", remedy)
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
+        # 1e12 is how people write a large dimension
+        if not math.isfinite(value) or value != int(value):
+            raise refuse(name, value, "must be an integer", remedy)
+    elif not isinstance(value, numbers.Integral):
+        raise refuse(name, value, "must be an integer", remedy)
+    result = int(value)
+    if result < minimum or (maximum is not None and result > maximum):
+        raise refuse(name, value, f"must be {span}", remedy)
+    return result
+
+
+def _inside(value: Any, low: float, high: float, closed: str) -> bool:
+    above = value >= low if closed in ("left", "both") else value > low
+    below = value <= high if closed in ("right", "both") else value < high
+    return bool(above and below)
+
+
+def _span(low: float, high: float, closed: str) -> str:
+    left = "[" if closed in ("left", "both") else "("
+    right = "]" if closed in ("right", "both") else ")"
+    return f"{left}{low:g}, {high:g}{right}"
+
+
+def real(
+    name: str,
+    value: Any,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    closed: str = "neither",
+    remedy: str | None = None,
+) -> float:
+    """Return `value` as float inside the interval; NaN, bool and non-numbers are refused."""
+    span = _span(low, high, closed)
+    remedy = remedy or f"pass a real number in {span}"
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise refuse(name, value, "must be a real number", remedy)
+    if math.isnan(value):
+        raise refuse(name, value, "is not a number", remedy)
+    if not _inside(value, low, high, closed):
+        raise refuse(name, value, f"must lie in {span}", remedy)
+    return float(value)
+
+
+def real_array(
+    name: str,
+    value: Any,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    closed: str = "both",
+    remedy: str | None = None,
+) -> np.ndarray:
+    """Return `value` as a float64 array of any shape with every entry in the interval."""
+    span = _span(low, high, closed)
+    remedy = remedy or f"pass real numbers in {span}"
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise refuse(name, value, "must be a rectangular array of real numbers", remedy) from None
+    if array.dtype == object and array.size and all(
+        isinstance(x, (int, Fraction, float)) and not isinstance(x, bool) for x in array.flat
+    ):
+        array = array.astype(float)
+    if array.dtype.kind not in "iuf":
+        raise refuse(name, value, "must hold real numbers", remedy)
+    array = array.astype(np.float64)
+    if np.isnan(array).any():
+        raise refuse(name, value, "holds NaN", remedy)
+    above = array >= low if closed in ("left", "both") else array > low
+    below = array <= high if closed in ("right", "both") else array < high
+    if not (above & below).all():
+        bad = array[~(above & below)].flat[0]
+        raise refuse(name, float(bad), f"every entry must lie in {span}", remedy)
+    return array
+
+
+def probability(name: str, value: Any) -> float:
+    """Return `value` as float in (0, 1]."""
+    return real(name, value, 0.0, 1.0, closed="right", remedy="pass a probability p with 0 < p <= 1")
+
+
+def weights(name: str, value: Any, d: int, *, heads: bool = False) -> np.ndarray:
+    """Return a finite float64 array of shape (..., d), or (..., H, d) with `heads`."""
+    shape = f"(..., H, {d})" if heads else f"(..., {d})"
+    remedy = f"pass finite real numbers of shape {shape}"
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise refuse(name, value, "must be a rectangular array", remedy) from None
+    if array.dtype.kind not in "iuf":
+        raise refuse(name, value, "must hold real numbers", remedy)
+    least = 2 if heads else 1
+    if array.ndim < least or array.shape[-1] != d:
+        raise refuse(name, value, f"has shape {array.shape}, the last axis must be d = {d}", remedy)
+    array = np.ascontiguousarray(array, dtype=np.float64)
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise refuse(
+            f"{name}[{', '.join(map(str, where))}]",
+            float(array[where]),
+            "every weight must be finite",
+            "replace NaN; write a limit alpha -> +-infinity as popgd.Tiers(tier, offset)",
+        )
+    return array
+
+
+def symbol(name: str, value: Any, d: int) -> int:
+    """Return a symbol index in 0..d-1."""
+    return integer(name, value, 0, d - 1, remedy=f"symbols are numbered 0 to d - 1 = {d - 1}")
+
+
+def symbols(name: str, value: Any, d: int) -> tuple[int, ...]:
+    """Return distinct symbol indices, sorted; at least one."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise refuse(name, value, "must be a sequence of symbols", "pass for example [0, 1]")
+    result = sorted(symbol(f"{name}[{i}]", s, d) for i, s in enumerate(value))
+    if not result:
+        raise refuse(name, value, "must name at least one symbol", "pass for example [0, 1]")
+    if len(set(result)) != len(result):
+        raise refuse(name, value, "names a symbol twice", "pass distinct symbols")
+    return tuple(result)
+
+
+def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
+    """Return `value` if it is one of `options`."""
+    if not isinstance(value, str) or value not in options:
+        raise refuse(name, value, "is not an option", f"choose one of {', '.join(map(repr, options))}")
+    return value
+
+
+def generator(name: str, value: Any) -> np.random.Generator:
+    """NumPy's `rng=` convention: None, an int seed, a SeedSequence or a Generator."""
+    if isinstance(value, (bool, np.bool_)) or not (
+        value is None
+        or isinstance(value, (numbers.Integral, np.random.Generator, np.random.SeedSequence))
+    ):
+        raise refuse(name, value, "is no random generator", "pass None, an integer seed or numpy.random.default_rng(seed)")
+    if isinstance(value, numbers.Integral) and value < 0:
+        raise refuse(name, value, "a seed must be >= 0", "pass a non-negative integer seed")
+    return np.random.default_rng(value)

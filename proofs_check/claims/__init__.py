@@ -1,0 +1,1 @@
+"""One statement of the paper a file."""
