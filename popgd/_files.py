@@ -1,0 +1,82 @@
+"""Files of arrays: written whole or not at all, read without pickles."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import IO, Any
+
+import numpy as np
+
+from .errors import BadFile
+
+__all__ = ["load_arrays", "save_arrays", "write_atomically"]
+
+META = "meta"
+
+
+def write_atomically(path: Any, write: Callable[[IO[bytes]], None]) -> None:
+    """Call `write` on a temporary file beside `path`, then put it in place of `path`.
+
+    Raises
+    ------
+    BadFile
+        When anything goes wrong; what was at `path` is still there.
+    """
+    final = os.path.realpath(os.fspath(path))
+    draft = f"{final}.{uuid.uuid4().hex[:12]}.part"
+    try:
+        # not tempfile: its files ignore the user's umask
+        with open(draft, "xb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        if os.path.exists(final):
+            shutil.copymode(final, draft)
+        os.replace(draft, final)
+    except OSError as error:
+        raise BadFile(
+            f"path = {os.fspath(path)!r}: could not be written ({error.strerror or error}); what "
+            "was there is unchanged, choose a writable place with free space."
+        ) from error
+    finally:
+        with suppress(OSError):
+            os.unlink(draft)
+
+
+def save_arrays(path: Any, arrays: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+    """Write named arrays and a JSON-able description as an npz file, exactly at `path`."""
+    text = np.array(json.dumps(meta))
+    write_atomically(path, lambda file: np.savez(file, **{META: text}, **arrays))
+
+
+def load_arrays(path: Any, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read what `save_arrays` wrote with ``meta["kind"] == kind``.
+
+    Raises
+    ------
+    BadFile
+        When the file is missing, damaged, holds pickles or is of another kind.
+    """
+    shown = f"path = {os.fspath(path)!r}"
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        meta = json.loads(str(arrays.pop(META)))
+        found = meta["kind"]
+    except OSError as error:
+        raise BadFile(
+            f"{shown}: could not be read ({error.strerror or error}); check the name."
+        ) from error
+    except Exception as error:
+        raise BadFile(
+            f"{shown}: is no {kind} file or is damaged ({type(error).__name__}); "
+            f"pass a file that a {kind} saved."
+        ) from error
+    if found != kind:
+        raise BadFile(f"{shown}: holds a {found}; pass a file that a {kind} saved.")
+    return arrays, meta

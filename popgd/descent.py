@@ -1,0 +1,270 @@
+"""The gradient-descent loop: one plan, one objective, any number of starts at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from . import _validate as check
+from .plans import Phase, Plan
+from .recording import Recorder, Schedule, Snapshot
+from .trajectory import PhaseRecord, Weights
+
+__all__ = ["Descent", "Rules", "rates"]
+
+STOPS = ("until", "diverged", "interrupted", "error")
+"""Reasons that end the plan, not only the phase."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """When to stop and what to record.
+
+    Attributes
+    ----------
+    schedule : Schedule
+        Which steps are recorded.
+    until : float or None
+        Stop when every member's risk is at most this.
+    tolerance : float
+        A phase without count has converged when no member's risk changes by more than
+        ``tolerance * risk`` in one step.
+    max_steps : int
+        A phase without count ends after so many steps at the latest.
+    """
+
+    schedule: Schedule
+    until: float | None
+    tolerance: float
+    max_steps: int
+
+
+Rates = Mapping[str, Callable[[int], Any]]
+
+
+def rates(default: Any) -> dict[str, Callable[[int], Any]]:
+    """Step-size functions by layer from `train`'s `learning_rate`."""
+    if not isinstance(default, Mapping):
+        default = {"A": default, "O": default}
+    unknown = set(default) - {"A", "O"}
+    if unknown or not default:
+        raise check.refuse(
+            "learning_rate", sorted(map(str, default)), "names no layers",
+            "pass a mapping such as {'O': 1.0, 'A': 50.0}",
+        )  # fmt: skip
+    return {layer: schedule(f"learning_rate['{layer}']", rate) for layer, rate in default.items()}
+
+
+def schedule(name: str, rate: Any) -> Callable[[int], Any]:
+    """A step-size function from a number, an array over batch axes, or a function."""
+    remedy = "pass finite step sizes > 0 or a function of the step"
+    if callable(rate):
+        return lambda t: check.real(f"{name}({t})", rate(t), 0.0, closed="left", remedy=remedy)
+    fixed = check.real_array(name, rate, 0.0, math.inf, closed="neither", remedy=remedy)
+    # a constant can be told from a schedule by its attribute
+    constant = lambda t: fixed  # noqa: E731
+    constant.fixed = fixed  # type: ignore[attr-defined]
+    return constant
+
+
+@dataclass
+class Descent:
+    """Runs a plan; `now` is always a consistent point, whatever interrupts it.
+
+    Attributes
+    ----------
+    objective : Objective
+        Its task names the targets.
+    targets : list of int
+        Coordinates of beta whose residual is carried.
+    rates : mapping
+        Step-size functions of the layers for phases without their own.
+    """
+
+    objective: Any
+    targets: list[int]
+    rates: Rates
+    rules: Rules
+    recorder: Recorder
+    start: Weights
+    phases: list[PhaseRecord] = field(default_factory=list)
+    now: Snapshot = field(init=False)
+
+    def run(self, plan: Plan) -> None:
+        """Run every phase, or as many as the rules allow."""
+        nobody = np.zeros(self.start.alpha.shape[:-1], dtype=bool)
+        self.now = Snapshot(0, self.start, nobody, nobody)
+        self.now = self._look(0, self.start)
+        for number, phase in enumerate(plan):
+            begin = self.now.step
+            try:
+                reason = self._stop(number) or self._phase(phase, number, len(plan))
+            except KeyboardInterrupt:
+                reason = "interrupted"
+            except Exception:
+                self._close(phase, number, begin, "error")
+                raise
+            self._close(phase, number, begin, reason)
+            if reason in STOPS:
+                return
+
+    def _close(self, phase: Phase, number: int, begin: int, reason: str) -> None:
+        self._record(number)
+        record = PhaseRecord(phase.to_string(), begin, self.now.step, reason)
+        self.phases.append(record)
+
+    def _phase(self, phase: Phase, number: int, total: int) -> str:
+        if phase.exact:
+            return self._minimize(number, last=number == total - 1)
+        step_sizes = self._step_sizes(phase)
+        jump = getattr(self.objective, "output_steps", None)
+        fixed = getattr(step_sizes.get("O"), "fixed", None)
+        if (
+            phase.layer == "O"
+            and phase.steps is not None
+            and jump is not None
+            and fixed is not None
+        ):
+            return self._jumps(phase, number, fixed)
+        return self._steps(phase, number, step_sizes, last=number == total - 1)
+
+    def _step_sizes(self, phase: Phase) -> Rates:
+        if phase.learning_rate is not None:
+            own = schedule("learning_rate", phase.learning_rate)
+            return {layer: own for layer in phase.moves}
+        missing = [layer for layer in phase.moves if layer not in self.rates]
+        if missing:
+            raise check.refuse(
+                "learning_rate", sorted(self.rates), f"has no step size for layer '{missing[0]}'",
+                "pass one for every layer that the plan trains",
+            )  # fmt: skip
+        return {layer: self.rates[layer] for layer in phase.moves}
+
+    def _steps(self, phase: Phase, number: int, sizes: Rates, last: bool) -> str:
+        counted = phase.steps is not None
+        limit = int(phase.steps) if phase.steps is not None else self.rules.max_steps
+        for t in range(limit):
+            before = self.now.value
+            final = last and counted and t == limit - 1
+            self._advance({layer: size(t) for layer, size in sizes.items()}, gradient=not final)
+            stop = self._stop(number)
+            if stop:
+                return stop
+            if not counted and self._settled(before):
+                return "converged"
+        return "completed" if counted else "max_steps"
+
+    def _minimize(self, number: int, last: bool) -> str:
+        alpha = self.now.point.alpha
+        best = self.objective.minimize_output(alpha)
+        point = Weights(
+            alpha,
+            np.broadcast_to(np.asarray(best.beta, dtype=float), alpha.shape),
+            np.broadcast_to(np.asarray(best.residual, float), self.now.point.residual.shape),
+        )
+        self.now = self._look(self.now.step + 1, point, gradient=not last)
+        return self._stop(number) or "minimum"
+
+    def _jumps(self, phase: Phase, number: int, rate: np.ndarray) -> str:
+        """An output phase in closed form, from record to record."""
+        origin, steps, t = self.now, int(phase.steps or 0), 0
+        while t < steps:
+            aim = int(min(self.rules.schedule.after(origin.step + t) - origin.step, steps))
+            there = self._jump(origin, rate, aim)
+            if self._event(there):
+                there = self._first_event(origin, rate, t, aim)
+            t = there.step - origin.step
+            self.now = there
+            stop = self._stop(number)
+            if stop:
+                return stop
+        # the next phase needs the gradient, which jumps do not compute
+        self.now = self._look(self.now.step, self.now.point)
+        return "completed"
+
+    def _event(self, there: Snapshot) -> bool:
+        return self._reached(there, there.value) or bool((there.lost & ~self.now.lost).any())
+
+    def _first_event(self, origin: Snapshot, rate: np.ndarray, low: int, high: int) -> Snapshot:
+        """Bisect for the step at which `until` is reached or a member is lost.
+
+        Along an output phase the risk falls at every step, or grows without end.
+        """
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._event(self._jump(origin, rate, middle)):
+                high = middle
+            else:
+                low = middle
+        if low > self.now.step - origin.step:
+            # lost members shall keep their last finite weights
+            self.now = self._jump(origin, rate, low)
+        return self._jump(origin, rate, high)
+
+    def _jump(self, origin: Snapshot, rate: np.ndarray, t: int) -> Snapshot:
+        with np.errstate(all="ignore"):
+            point = self.objective.output_steps(*origin.point, rate, t)
+        return self._look(origin.step + t, point, gradient=False)
+
+    def _advance(self, sizes: Mapping[str, Any], gradient: bool) -> None:
+        """One gradient step."""
+        (alpha, beta, residual), slope = self.now.point, self.now.gradient
+        with np.errstate(all="ignore"):
+            if "A" in sizes:
+                alpha = alpha - np.asarray(sizes["A"])[..., None] * slope.alpha
+            if "O" in sizes:
+                move = np.asarray(sizes["O"])[..., None] * slope.beta
+                beta = beta - move
+                residual = residual - move[..., self.targets]
+        self.now = self._look(self.now.step + 1, Weights(alpha, beta, residual), gradient)
+
+    def _look(self, step: int, point: Weights, gradient: bool = True) -> Snapshot:
+        """Evaluate `point`, with members that left the finite numbers put back where they were."""
+        finite = [np.isfinite(part).all(axis=-1) for part in point]
+        lost = self.now.lost | ~(finite[0] & finite[1] & finite[2])
+        if lost.any():
+            pairs = zip(point, self.now.point, strict=True)
+            point = Weights(*(np.where(lost[..., None], old, new) for new, old in pairs))
+        alpha, beta, residual = point
+        slope: Any = None
+        # overflow is how divergence shows, and it is looked for just below
+        with np.errstate(all="ignore"):
+            if gradient:
+                slope = self.objective.value_and_gradient(alpha, beta, residual=residual)
+                value = slope.value
+            else:
+                value = self.objective.value(alpha, beta, residual=residual)
+        value = np.asarray(value, dtype=float)
+        lost = lost | ~np.isfinite(value)
+        return Snapshot(step, point, np.where(lost, math.inf, value), lost, slope)
+
+    def _stop(self, number: int) -> str | None:
+        """Record the point if it is due; say whether the rules end the run here."""
+        now = self.now
+        risk = now.value
+        if self.rules.schedule.due(now.step) or self.recorder.has(now.step):
+            risk = self._record(number)
+        elif self.recorder.risk is not None:
+            # the monitored risk costs an evaluation, so it is looked at where it is recorded
+            risk = np.full(np.shape(risk), math.inf)
+        if now.lost.all():
+            return "diverged"
+        return "until" if self._reached(now, risk) else None
+
+    def _record(self, number: int) -> np.ndarray:
+        return self.recorder.add(self.now, number)
+
+    def _reached(self, there: Snapshot, risk: np.ndarray) -> bool:
+        if self.rules.until is None or there.lost.all():
+            return False
+        return bool(((risk <= self.rules.until) | there.lost).all())
+
+    def _settled(self, before: np.ndarray) -> bool:
+        now = self.now.value
+        with np.errstate(invalid="ignore"):
+            still = np.abs(now - before) <= self.rules.tolerance * np.abs(before)
+        return bool((still | self.now.lost).all())

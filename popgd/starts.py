@@ -1,0 +1,78 @@
+"""Where training starts: checked weights, zero or random."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _validate as check
+from .trajectory import Weights
+
+__all__ = ["broadcast", "random_start", "start_of", "task_of"]
+
+
+def random_start(
+    d: int, scale: float = 0.1, shape: Any = (), rng: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Random weights, alpha and beta ~ N(0, scale^2) independent: the paper's random start.
+
+    Parameters
+    ----------
+    d : int
+        Alphabet size.
+    scale : float
+        Standard deviation, >= 0; 0.1 in the paper.
+    shape : int or tuple of int
+        Batch axes.
+    rng : None, int or Generator
+        Seed or generator.
+
+    Returns
+    -------
+    alpha, beta : array of shape (*shape, d)
+
+    Notes
+    -----
+    Source: Paper B.1 (Table 2). Error: sampled.
+    """
+    d = check.integer("d", d, 2)
+    scale = check.real("scale", scale, 0.0, closed="left")
+    axes = shape if isinstance(shape, (tuple, list)) else (shape,)
+    axes = tuple(check.integer("shape", n, 1) for n in axes)
+    draw = check.generator("rng", rng).normal(0.0, scale, size=(2, *axes, d))
+    return draw[0], draw[1]
+
+
+def task_of(name: str, objective: Any) -> Any:
+    task = getattr(objective, "task", None)
+    if not hasattr(objective, "value_and_gradient") or not hasattr(task, "targets"):
+        raise check.refuse(
+            name, objective, "is no objective",
+            "pass for example popgd.PopulationRisk(popgd.Occurrence(50))",
+        )  # fmt: skip
+    return task
+
+
+def start_of(task: Any, alpha: Any, beta: Any, residual: Any) -> Weights:
+    targets = list(task.targets)
+    a = np.zeros(task.d) if alpha is None else check.weights("alpha", alpha, task.d)
+    b = np.zeros(task.d) if beta is None else check.weights("beta", beta, task.d)
+    if residual is None:
+        r = b[..., targets] - 2.0
+    else:
+        r = check.weights("residual", residual, len(targets))
+    return broadcast(Weights(a, b, r))
+
+
+def broadcast(point: Weights, *more: tuple[int, ...]) -> Weights:
+    """The parts with equal batch axes, which also span the shapes in `more`."""
+    shapes = [part.shape[:-1] for part in point]
+    try:
+        batch = np.broadcast_shapes(*shapes, *more)
+    except ValueError:
+        raise check.refuse(
+            "alpha, beta, residual, learning_rate", [*shapes, *more],
+            "batch axes do not broadcast", "use equal or broadcastable leading shapes",
+        ) from None  # fmt: skip
+    return Weights(*(np.broadcast_to(part, (*batch, part.shape[-1])) for part in point))
