@@ -2,7 +2,7 @@
 
 Attention weights are shifted by the middle of their range, so exp never leaves the doubles for
 spreads up to 700. Each cell gets its own window in log t: words of the cell have
-S >= the least attention weight its groups force to be present (THEORY 3).
+S >= the least attention weight that its groups force to be present (THEORY 3).
 """
 
 from __future__ import annotations
@@ -21,10 +21,40 @@ from .quadrature import MAX_SPREAD, Grid, left_cut, right_cut, right_tail
 from .rounding import UNIT, Rounded
 from .tiers import Tiers
 
-__all__ = ["Piece", "attention_rows", "build", "every_word", "pieces", "truncation"]
+__all__ = ["Facts", "Frame", "Piece", "Truncation", "attention_rows", "labelled", "pieces"]
 
 FADED = math.log(800.0)
 """log of a y at which exp(-y) is exactly zero in float64."""
+
+
+class Facts:
+    """What the kernels need to know of a task, computed once.
+
+    Attributes
+    ----------
+    pi : array of shape (d,)
+        Symbol probabilities.
+    first, second : float
+        E[m] and E[m (m-1)] for the word length m.
+    length_scale : float
+        sqrt(E[m^2]).
+    """
+
+    def __init__(self, task: Task):
+        self.task = task
+        self.d = task.d
+        self.law = task.words.length
+        self.pi = task.words.probabilities(task.d)
+        self.first = self.law.factorial_moment(1)
+        self.second = self.law.factorial_moment(2)
+        self.length_scale = math.sqrt(self.first + self.second)
+        self._mass: dict[Cell, float] = {}
+
+    def mass(self, cell: Cell) -> float:
+        """P(the word lies in the cell)."""
+        if cell not in self._mass:
+            self._mass[cell] = cell_mass(cell, self.law, self.task.words, self.d)
+        return self._mass[cell]
 
 
 @dataclass(frozen=True)
@@ -35,33 +65,10 @@ class Piece:
     cell's own tier is present. `sign` is +1 on positive words, -1 on negative, 0 for all words.
     """
 
-    rows: Any
+    rows: np.ndarray
     alpha: np.ndarray
     cell: Cell
     sign: int
-
-    def at(self, part: slice) -> Piece:
-        """The same piece for some of its rows."""
-        return Piece(self.rows, self.alpha[part], self.cell, self.sign)
-
-    def alphabet(self, d: int) -> np.ndarray:
-        """Symbols that can occur in the cell."""
-        return _without(d, self.cell.absent)
-
-    def background(self, d: int) -> np.ndarray:
-        """The same without the cell's groups."""
-        return _without(d, self.cell.absent + sum(self.cell.groups, ()))
-
-
-def _without(d: int, symbols: tuple[int, ...]) -> np.ndarray:
-    keep = np.ones(d, dtype=bool)
-    keep[list(symbols)] = False
-    return np.flatnonzero(keep)
-
-
-def every_word() -> list[tuple[Cell, int]]:
-    """The cell of all words, whatever their label."""
-    return [(Cell(), 0)]
 
 
 def labelled(task: Task) -> list[tuple[Cell, int]]:
@@ -76,115 +83,54 @@ def attention_rows(alpha: np.ndarray | Tiers, d: int) -> np.ndarray | Tiers:
     return alpha.reshape(-1, d)
 
 
-def pieces(
-    task: Task, alpha: np.ndarray | Tiers, cells: list[tuple[Cell, int]] | None = None
-) -> Iterator[Piece]:
-    """All pieces whose contributions add up to the average over words (THEORY 2)."""
-    cells = labelled(task) if cells is None else cells
+def pieces(alpha: np.ndarray | Tiers, cells: list[tuple[Cell, int]]) -> Iterator[Piece]:
+    """All pieces whose contributions add up to the average over the cells (THEORY 2)."""
     if not isinstance(alpha, Tiers):
         for cell, sign in cells:
-            yield Piece(slice(None), alpha, cell, sign)
+            yield Piece(np.arange(len(alpha)), alpha, cell, sign)
         return
     patterns, which = np.unique(alpha.tier, axis=0, return_inverse=True)
     for number, pattern in enumerate(patterns):
         rows = np.flatnonzero(which.reshape(-1) == number)
         for tier in np.unique(pattern):
-            higher = tuple(np.flatnonzero(pattern > tier).tolist())
+            higher = set(np.flatnonzero(pattern > tier).tolist())
             level = np.where(pattern == tier, alpha.offset[rows], -np.inf)
             for cell, sign in cells:
                 inner = _restrict(cell, higher)
-                if inner is not None and np.isfinite(level[0, _without(task.d, inner.absent)]).any():
+                if inner is not None and not set(np.flatnonzero(pattern == tier)) <= set(inner.absent):
                     yield Piece(rows, level, inner, sign)
 
 
-def _restrict(cell: Cell, higher: tuple[int, ...]) -> Cell | None:
+def _restrict(cell: Cell, higher: set[int]) -> Cell | None:
     """The words of the cell with no symbol of a higher tier; None if there are none."""
     groups = tuple(tuple(s for s in g if s not in higher) for g in cell.groups)
-    if not all(groups) and cell.groups:
+    if not all(groups):
         return None
-    return Cell(groups, tuple(sorted(set(cell.absent) | set(higher))))
+    return Cell(groups, tuple(sorted(higher.union(cell.absent))))
 
 
-@dataclass(frozen=True)
-class Scaled:
-    """Attention relative to the middle of its range: a = exp(alpha - shift), shape (B, d)."""
-
-    log: np.ndarray
-    a: np.ndarray
-
-    @classmethod
-    def of(cls, alpha: np.ndarray) -> Scaled:
-        finite = np.isfinite(alpha)
-        top = alpha.max(axis=-1, keepdims=True)
-        bottom = np.where(finite, alpha, np.inf).min(axis=-1, keepdims=True)
-        spread = float((top - bottom).max())
-        if spread > MAX_SPREAD:
-            raise check.refuse(
-                "alpha",
-                spread,
-                f"this spread of attention weights exceeds {MAX_SPREAD:g}, beyond float64",
-                "take the limit alpha -> +-infinity with popgd.Tiers(tier, offset)",
-            )
-        shift = bottom + (top - bottom) / 2
-        log = alpha - shift
-        # what the subtraction lost, so that exp sees the exact difference
-        back = log + shift
-        with np.errstate(invalid="ignore"):
-            lost = (alpha - back) + (shift - (back - log))
-        return cls(log, np.exp(log) * (1 + np.where(finite, lost, 0.0)))
+def _without(d: int, symbols: tuple[int, ...]) -> np.ndarray:
+    keep = np.ones(d, dtype=bool)
+    keep[list(symbols)] = False
+    return np.flatnonzero(keep)
 
 
-def window(
-    piece: Piece, scaled: Scaled, task: Task, h: float, tolerance: float, margin: float
-) -> Grid:
-    """Nodes for a piece; `margin` moves the left end by that much in log t."""
-    law = task.words.length
-    log = scaled.log[:, piece.alphabet(task.d)]
-    top = log.max(axis=-1)
-    bottom = np.where(np.isfinite(log), log, np.inf).min(axis=-1)
-    floor = bottom
-    for group in piece.cell.groups:
-        present = scaled.log[:, list(group)].min(axis=-1)
-        floor = np.maximum(floor, present)
-    mass = max(cell_mass(piece.cell, law, task.words, task.d), 1e-290)
-    low = left_cut(tolerance * mass) - math.log(law.root_mean_square) - top - margin
-    high = math.log(right_cut(tolerance)) - floor
-    return Grid.covering(h, low, np.maximum(high, low), FADED - bottom)
-
-
-def build(
-    piece: Piece, scaled: Scaled, v: np.ndarray, task: Task, grid: Grid, rounded: bool = False
-) -> CellProblem:
-    """The cell problem of a piece; `rounded` carries rounding errors along."""
-    log_t = grid.log_nodes()[..., None]
-    pi, a, t = task.words.probabilities(task.d), scaled.a, np.exp(log_t)
-    wrap: Any = lambda x, ulps: x  # noqa: E731
-    if rounded:
-        wrap = Rounded.relative
-    background = piece.background(task.d)
-    t = wrap(t, 8)
-    targets = []
-    for g, group in enumerate(piece.cell.groups):
-        for s in group:
-            y = wrap(a[:, s, None], 12) * t[..., 0]
-            weight = wrap(pi[s], 4)
-            occupancy = weight * np.exp(-y)
-            targets.append(
-                Target(
-                    s, g, wrap(v[:, s, None], 1), y, occupancy, weight * -np.expm1(-y), y * occupancy
-                )
-            )
-    return CellProblem(
-        law=task.words.length,
-        background=background,
-        a=wrap(a[:, None, background], 12),
-        v=wrap(v[:, None, background], 1),
-        pi=wrap(pi[background], 4),
-        targets=targets,
-        group_mass=[wrap(math.fsum(pi[list(g)]), 4) for g in piece.cell.groups],
-        absent_mass=wrap(math.fsum(pi[list(piece.cell.absent)]), 4),
-        t=t,
-    )
+def _scaled(alpha: np.ndarray, bottom: np.ndarray, top: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """alpha relative to the middle of its range, and exp of the exact difference."""
+    spread = float((top - bottom).max(initial=0.0))
+    if spread > MAX_SPREAD:
+        raise check.refuse(
+            "alpha",
+            spread,
+            f"this spread of attention weights exceeds {MAX_SPREAD:g}, beyond float64",
+            "take the limit alpha -> +-infinity with popgd.Tiers(tier, offset)",
+        )
+    shift = (bottom + (top - bottom) / 2)[:, None]
+    log = alpha - shift
+    back = log + shift
+    with np.errstate(invalid="ignore"):
+        lost = (alpha - back) + (shift - (back - log))
+    return log, np.exp(log) * (1 + np.where(np.isfinite(lost), lost, 0.0))
 
 
 @dataclass(frozen=True)
@@ -199,20 +145,85 @@ class Truncation:
     right: np.ndarray
 
 
-def truncation(piece: Piece, scaled: Scaled, v: np.ndarray, task: Task, grid: Grid) -> Truncation:
-    """Proven truncation bounds of THEORY 3 for second moments."""
-    law = task.words.length
-    alphabet = piece.alphabet(task.d)
-    nodes = grid.log_nodes()
-    log = scaled.log[:, alphabet]
-    first = np.exp(log + nodes[:, :1])
-    w = np.abs(v[:, alphabet]) * first
-    pi = task.words.probabilities(task.d)[alphabet]
-    one, two = w @ pi, (w * w) @ pi
-    left = (law.factorial_moment(2) * one * one + law.factorial_moment(1) * two) / 2
-    floor = np.where(np.isfinite(log), log, np.inf).min(axis=-1)
-    for group in piece.cell.groups:
-        floor = np.maximum(floor, scaled.log[:, list(group)].min(axis=-1))
-    right = right_tail(2, np.exp(floor + nodes[:, -1]) * (1 - 8 * UNIT))
-    slack = 1 + 1e-9 + 2 * len(alphabet) * UNIT
-    return Truncation(left * slack, right * slack)
+class Frame:
+    """A piece with its scaled attention: gives windows, truncation bounds and cell problems.
+
+    Attributes
+    ----------
+    rows : array of int, shape (B,)
+        Batch rows.
+    log, a : arrays of shape (B, d)
+        Attention weights relative to the middle of their range, and their exp.
+    top, bottom, floor : arrays of shape (B,)
+        Largest and least attention weight in the cell's alphabet, and log of the least S.
+    """
+
+    def __init__(self, facts: Facts, piece: Piece):
+        self.facts, self.cell, self.sign, self.rows = facts, piece.cell, piece.sign, piece.rows
+        self.alphabet = _without(facts.d, piece.cell.absent)
+        self.background = _without(facts.d, piece.cell.absent + sum(piece.cell.groups, ()))
+        finite = np.isfinite(piece.alpha)
+        low = np.where(finite, piece.alpha, np.inf).min(axis=-1)
+        self.log, self.a = _scaled(piece.alpha, low, piece.alpha.max(axis=-1))
+        seen = self.log[:, self.alphabet]
+        self.top = seen.max(axis=-1)
+        self.bottom = np.where(np.isfinite(seen), seen, np.inf).min(axis=-1)
+        self.floor = self.bottom
+        for group in self.cell.groups:
+            self.floor = np.maximum(self.floor, self.log[:, list(group)].min(axis=-1))
+
+    def at(self, part: slice) -> Frame:
+        """The same frame for some of its rows."""
+        other = object.__new__(Frame)
+        other.__dict__.update(self.__dict__)
+        for name in ("rows", "log", "a", "top", "bottom", "floor"):
+            setattr(other, name, getattr(self, name)[part])
+        return other
+
+    def grid(self, h: float, tolerance: float, margin: float = 0.0, orders: tuple[int, int] = (2, 3)) -> Grid:
+        """The window: what it drops is about `tolerance`; `margin` moves its left end in log t.
+
+        `orders` are the moment orders whose left and right tails are cut at the tolerance.
+        """
+        mass = max(self.facts.mass(self.cell), 1e-290)
+        low = left_cut(tolerance * mass, orders[0]) - math.log(self.facts.length_scale) - self.top
+        high = math.log(right_cut(tolerance, orders[1])) - self.floor
+        return Grid.covering(h, low - margin, np.maximum(high, low), FADED - self.bottom)
+
+    def truncation(self, v: np.ndarray, grid: Grid) -> Truncation:
+        """Proven truncation bounds for second moments with weights v, shape (B, d) (THEORY 3)."""
+        nodes = grid.log_nodes()
+        w = np.abs(v[:, self.alphabet]) * np.exp(self.log[:, self.alphabet] + nodes[:, :1])
+        pi = self.facts.pi[self.alphabet]
+        one, two = w @ pi, (w * w) @ pi
+        left = (self.facts.second * one * one + self.facts.first * two) / 2
+        right = right_tail(2, np.exp(self.floor + nodes[:, -1]) * (1 - 16 * UNIT))
+        slack = 1 + 1e-9 + 4 * len(self.alphabet) * UNIT
+        return Truncation(left * slack, right * slack)
+
+    def problem(self, v: np.ndarray, grid: Grid, rounded: bool = False) -> CellProblem:
+        """The cell problem for weights v, shape (B, d); `rounded` carries rounding errors along."""
+
+        def wrap(x: Any, units: float) -> Any:
+            return Rounded.relative(x, units) if rounded else x
+
+        pi = self.facts.pi
+        t = wrap(np.exp(grid.log_nodes()), 8)
+        targets = []
+        for g, group in enumerate(self.cell.groups):
+            for s in group:
+                y, mass = wrap(self.a[:, s, None], 12) * t, wrap(pi[s], 4)
+                occupancy, missing = mass * np.exp(-y), mass * -np.expm1(-y)
+                v_s = wrap(v[:, s, None], 1)
+                targets.append(Target(s, g, v_s, y, occupancy, missing, y * occupancy))
+        return CellProblem(
+            law=self.facts.law,
+            background=self.background,
+            a=wrap(self.a[:, self.background], 12),
+            v=wrap(v[:, self.background], 1),
+            pi=wrap(pi[self.background], 4),
+            targets=targets,
+            group_mass=[wrap(math.fsum(pi[list(g)]), 4) for g in self.cell.groups],
+            absent_mass=wrap(math.fsum(pi[list(self.cell.absent)]), 4),
+            t=t,
+        )

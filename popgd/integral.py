@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .cells import Piece, Scaled, build, pieces, truncation, window
+from .cells import Facts, Frame, labelled, pieces
 from .errors import PrecisionExhausted
 from .languages import Task
 from .moments import cell_gradient, cell_value
@@ -35,11 +35,9 @@ class Inputs(NamedTuple):
 
 
 class _Chunk(NamedTuple):
-    """Rows of one piece that are handled together."""
+    """Rows of one piece that are handled together: the frame and weights v of shape (B, d)."""
 
-    rows: np.ndarray
-    piece: Piece
-    scaled: Scaled
+    frame: Frame
     v: np.ndarray
 
 
@@ -54,7 +52,9 @@ class IntegralRoute:
     """
 
     def __init__(self, task: Task, rtol: float):
-        self.task = task
+        self.facts = Facts(task)
+        self.cells = labelled(task)
+        self.targets = list(task.targets)
         self.rtol = rtol
         self.tolerance = SHARE * rtol
         self.h = step_for(self.tolerance)
@@ -64,18 +64,18 @@ class IntegralRoute:
         totals = np.zeros((2, len(inputs.beta)))
         for chunk in self._chunks(inputs):
             _, value, _ = self._settle(chunk, gradient=False)
-            totals[0 if chunk.piece.sign > 0 else 1, chunk.rows] += value / 2
+            totals[0 if chunk.frame.sign > 0 else 1, chunk.frame.rows] += value / 2
         return totals
 
     def value_and_gradient(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Risk (B,), dL/dalpha (B, d), dL/dbeta (B, d)."""
         total = np.zeros(len(inputs.beta))
-        alpha, beta = np.zeros((2, len(inputs.beta), self.task.d))
+        alpha, beta = np.zeros((2, len(inputs.beta), self.facts.d))
         for chunk in self._chunks(inputs):
             _, value, parts = self._settle(chunk, gradient=True)
-            total[chunk.rows] += value / 2
+            total[chunk.frame.rows] += value / 2
             for symbols, part_alpha, part_beta in parts:
-                where = np.ix_(chunk.rows, symbols)
+                where = np.ix_(chunk.frame.rows, symbols)
                 alpha[where] += part_alpha
                 beta[where] += part_beta
         return total, alpha, beta
@@ -84,58 +84,50 @@ class IntegralRoute:
         """Proven bound on |value - truth|, shape (B,)."""
         bound = np.zeros(len(inputs.beta))
         for chunk in self._chunks(inputs):
-            bound[chunk.rows] += self._bound(chunk) / 2
+            bound[chunk.frame.rows] += self._bound(chunk) / 2
         # the bound itself is computed in floating point
         return bound * (1 + 1e-6)
 
     def nodes(self, inputs: Inputs) -> list[int]:
-        """Nodes used by each piece (for the first chunk of rows), in the order of the cells."""
+        """Number of nodes of each chunk, in order."""
         return [self._settle(chunk, gradient=False)[0].count for chunk in self._chunks(inputs)]
 
-    def _pieces(self, inputs: Inputs) -> Iterator[tuple[Piece, np.ndarray]]:
-        """Each piece with its residual weights v: f - y = v . gamma on its words."""
-        targets = list(self.task.targets)
-        for piece in pieces(self.task, inputs.alpha):
+    def _chunks(self, inputs: Inputs) -> Iterator[_Chunk]:
+        """Pieces with residual weights v (f - y = v . gamma), in chunks that fit the cache."""
+        for piece in pieces(inputs.alpha, self.cells):
             v = inputs.beta[piece.rows] - (2.0 if piece.sign > 0 else 0.0)
             if inputs.residual is not None:
                 given = inputs.residual[piece.rows]
-                v[:, targets] = given if piece.sign > 0 else 2.0 + given
-            yield piece, v
-
-    def _chunks(self, inputs: Inputs) -> Iterator[_Chunk]:
-        for piece, v in self._pieces(inputs):
-            rows = np.arange(len(v)) if isinstance(piece.rows, slice) else piece.rows
+                v[:, self.targets] = given if piece.sign > 0 else 2.0 + given
+            frame = Frame(self.facts, piece)
             start = 0
-            while start < len(rows):
-                first = piece.at(slice(start, start + 1))
-                nodes = self._window(first, Scaled.of(first.alpha), 0.0).count
-                stop = start + max(1, ENTRIES // (nodes * self.task.d))
-                part = piece.at(slice(start, stop))
-                yield _Chunk(rows[start:stop], part, Scaled.of(part.alpha), v[start:stop])
-                start = stop
+            while start < len(v):
+                nodes = self._grid(frame.at(slice(start, start + 1))).count
+                part = slice(start, start + max(1, ENTRIES // (nodes * self.facts.d)))
+                yield _Chunk(frame.at(part), v[part])
+                start = part.stop
 
-    def _window(self, piece: Piece, scaled: Scaled, margin: float) -> Grid:
-        return window(piece, scaled, self.task, self.h, self.tolerance, margin)
+    def _grid(self, frame: Frame, margin: float = 0.0) -> Grid:
+        return frame.grid(self.h, self.tolerance, margin)
 
     def _settle(self, chunk: _Chunk, gradient: bool) -> tuple[Grid, np.ndarray, list[Any]]:
         """Integrate, moving the left end out until what it drops is below the tolerance."""
         margin = 0.0
         for _ in range(ATTEMPTS):
-            grid = self._window(chunk.piece, chunk.scaled, margin)
+            grid = self._grid(chunk.frame, margin)
             value, parts = self._integrate(chunk, grid, gradient)
-            left = truncation(chunk.piece, chunk.scaled, chunk.v, self.task, grid).left
-            allowed = self.rtol * value
-            short = left > np.maximum(allowed, 1e-307)
-            if not short.any():
+            left = chunk.frame.truncation(chunk.v, grid).left
+            allowed = np.maximum(self.rtol * value, 1e-307)
+            if (left <= allowed).all():
                 return grid, value, parts
-            margin += 0.5 * math.log((left[short] / np.maximum(allowed[short], 1e-307)).max()) + self.h
+            margin += 0.5 * math.log((left / allowed).max()) + self.h
         raise PrecisionExhausted(
             "alpha, beta: the risk is too small beside its terms for float64; "
             "use popgd.certified.risk."
         )
 
     def _integrate(self, chunk: _Chunk, grid: Grid, gradient: bool) -> tuple[np.ndarray, list[Any]]:
-        problem = build(chunk.piece, chunk.scaled, chunk.v, self.task, grid)
+        problem = chunk.frame.problem(chunk.v, grid)
         with np.errstate(under="ignore"):
             if not gradient:
                 return grid.h * cell_value(problem), []
@@ -145,12 +137,11 @@ class IntegralRoute:
     def _bound(self, chunk: _Chunk) -> np.ndarray:
         """Bound on the error of one cell's E[(v . gamma)^2]."""
         grid, _, _ = self._settle(chunk, gradient=False)
-        cut = truncation(chunk.piece, chunk.scaled, chunk.v, self.task, grid)
+        cut = chunk.frame.truncation(chunk.v, grid)
 
         def moment(v: np.ndarray) -> Any:
-            problem = build(chunk.piece, chunk.scaled, v, self.task, grid, rounded=True)
             with np.errstate(under="ignore"):
-                return cell_value(problem) * grid.h
+                return cell_value(chunk.frame.problem(v, grid, rounded=True)) * grid.h
 
         signed = moment(chunk.v)
         mixed = (chunk.v < 0).any() and (chunk.v > 0).any()

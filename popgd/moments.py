@@ -4,15 +4,15 @@ gamma is the aggregated attention and v the residual weights of the cell: beta -
 words, beta on negative ones, so that f - y = v . gamma. The functions here are kernels: they
 trust their callers and accept plain arrays or `Rounded` ones.
 
-Shapes: B problems, K nodes, n symbols. Symbols of the cell's groups (the targets) are kept
-apart from the n others, which makes every difference between the two explicit.
+Shapes: B problems, K nodes, n background symbols. Symbols of the cell's groups (the targets) are
+kept apart from the background, which makes every difference between the two explicit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,18 +20,24 @@ from .differences import Differences, Occupancy
 from .rounding import Rounded
 from .words import LengthLaw
 
-__all__ = ["CellProblem", "Sums", "Target", "cell_gradient", "cell_value"]
+__all__ = ["CellProblem", "Target", "cell_gradient", "cell_value"]
 
-COLUMNS = 256
+COLUMNS = 128
 """Symbols handled at a time, so that a block of nodes x symbols stays in cache."""
 
 KEEP = 2**19
-"""Blocks of all symbols are kept between passes up to this many entries, else recomputed."""
+"""Blocks are kept between passes while all of them have at most this many entries."""
+
+EARLY, LATE = 0.5, 0.7
+"""Below EARLY exp(-y) is taken as 1 + expm1(-y); above LATE expm1(-y) as exp(-y) - 1."""
 
 
 @dataclass
 class Target:
-    """One symbol of one group at all nodes; arrays of shape (B, K), `v` of shape (B, 1)."""
+    """One symbol of one group at all nodes; arrays of shape (B, K), `v` of shape (B, 1).
+
+    `occupancy` = pi e^(-y), `missing` = pi (1 - e^(-y)), `weight` = Y = pi y e^(-y).
+    """
 
     symbol: int
     group: int
@@ -40,6 +46,14 @@ class Target:
     occupancy: Any
     missing: Any
     weight: Any
+
+
+class Block(NamedTuple):
+    """Background symbols `part` at all nodes: Y = pi y e^(-y) and y Y, shape (B, K, columns)."""
+
+    part: slice
+    weight: Any
+    curve: Any
 
 
 @dataclass
@@ -51,7 +65,7 @@ class CellProblem:
     law : LengthLaw
     background : array of int, shape (n,)
         Symbols outside all groups that may occur.
-    a, v : arrays of shape (B, 1, n)
+    a, v : arrays of shape (B, n)
         Unnormalised attention exp(alpha) and residual weights of the background.
     pi : array of shape (n,)
         Symbol probabilities of the background.
@@ -60,7 +74,7 @@ class CellProblem:
         Probability of each group of symbols.
     absent_mass : float
         Probability of the symbols that do not occur.
-    t : array of shape (B, K, 1)
+    t : array of shape (B, K)
         Nodes.
     """
 
@@ -73,29 +87,59 @@ class CellProblem:
     group_mass: list[Any]
     absent_mass: Any
     t: Any
-    _kept: dict[int, tuple[Any, Any]] = field(default_factory=dict, repr=False)
+    _kept: list[Block] = field(default_factory=list, repr=False)
 
-    def blocks(self) -> Iterator[slice]:
+    @property
+    def parts(self) -> Iterator[slice]:
         """Column slices over the background."""
         n = self.a.shape[-1]
         for start in range(0, n, COLUMNS):
             yield slice(start, min(start + COLUMNS, n))
 
-    def weigh(self, part: slice) -> tuple[Any, Any]:
-        """y = a t and Y = pi y e^(-y) for a block of background symbols."""
-        if part.start in self._kept:
-            return self._kept[part.start]
-        y = self.a[..., part] * self.t
-        return y, self.pi[part] * y * np.exp(-y)
+    @property
+    def keeps(self) -> bool:
+        """Whether blocks stay in memory between passes."""
+        return self.a.shape[-1] * self.t.shape[0] * self.t.shape[1] <= KEEP
 
-    def first_pass(self, part: slice) -> tuple[Any, Any, Any]:
-        """As `weigh`, with pi e^(-y) too; keeps the block when all of them fit."""
-        y = self.a[..., part] * self.t
-        occupancy = self.pi[part] * np.exp(-y)
-        weight = y * occupancy
-        if self.a.shape[-1] * self.t.shape[0] * self.t.shape[1] <= KEEP:
-            self._kept[part.start] = y, weight
-        return y, weight, occupancy
+    def scale(self, part: slice) -> Any:
+        """y = a t, shape (B, K, columns)."""
+        return self.a[:, None, part] * self.t[..., None]
+
+    def blocks(self) -> Iterator[Block]:
+        """The blocks again, from memory or recomputed."""
+        if self._kept:
+            yield from self._kept
+            return
+        for part in self.parts:
+            y = self.scale(part)
+            weight = self.pi[part] * y * np.exp(-y)
+            yield Block(part, weight, y * weight)
+
+    def first_pass(self) -> Iterator[tuple[Block, Any, Any]]:
+        """Each block with e^(-y) and e^(-y) - 1."""
+        for part in self.parts:
+            y = self.scale(part)
+            decay, loss = self._decay(part, y)
+            weight = self.pi[part] * y * decay
+            block = Block(part, weight, y * weight)
+            if self.keeps:
+                self._kept.append(block)
+            yield block, decay, loss
+
+    def _decay(self, part: slice, y: Any) -> tuple[Any, Any]:
+        """exp(-y) and expm1(-y), each correct, with one transcendental where one will do."""
+        if isinstance(y, Rounded):
+            return np.exp(-y), np.expm1(-y)
+        a, t = self.a[:, part], self.t
+        early = int((t * a.max(axis=-1, keepdims=True) <= EARLY).all(axis=0).sum())
+        late = max(early, int((t * a.min(axis=-1, keepdims=True) < LATE).any(axis=0).sum()))
+        decay, loss = np.empty_like(y), np.empty_like(y)
+        np.negative(y, out=loss)
+        np.exp(loss[:, early:], out=decay[:, early:])
+        np.expm1(loss[:, :late], out=loss[:, :late])
+        np.add(loss[:, :early], 1.0, out=decay[:, :early])
+        np.subtract(decay[:, late:], 1.0, out=loss[:, late:])
+        return decay, loss
 
 
 @dataclass
@@ -104,7 +148,7 @@ class Sums:
 
     `occupancy` = sum pi e^(-y), `missing` = sum pi (1 - e^(-y)), and with Y = pi y e^(-y):
     `linear` = sum v Y, `square` = sum v^2 y Y, `weight` = sum Y, `slope` = sum v y Y; `centre` is
-    v of the symbol with the largest Y.
+    v of the symbol with the largest Y (`peak`).
     """
 
     occupancy: Any
@@ -113,30 +157,28 @@ class Sums:
     square: Any
     weight: Any
     slope: Any
-    centre: Any = None
-    peak: Any = None
+    centre: Any
+    peak: Any
 
 
 def background_sums(problem: CellProblem, gradient: bool) -> Sums:
     """First pass over the background."""
-    zero = problem.t[..., 0] * 0.0
-    sums = Sums(zero, zero, zero, zero, zero, zero)
-    if gradient:
-        sums.centre = np.zeros(zero.shape)
-        sums.peak = np.full(zero.shape, -1.0)
-    for part in problem.blocks():
-        y, weight, occupancy = problem.first_pass(part)
-        v = problem.v[..., part]
-        sums.occupancy = sums.occupancy + occupancy.sum(axis=-1)
-        sums.missing = sums.missing + (problem.pi[part] * -np.expm1(-y)).sum(axis=-1)
-        linear = v * weight
-        slope = linear * y
-        sums.linear = sums.linear + linear.sum(axis=-1)
-        sums.square = sums.square + (v * slope).sum(axis=-1)
+    zero = problem.t * 0.0
+    plain = np.zeros(problem.t.shape)
+    sums = Sums(zero, zero, zero, zero, zero, zero, plain, plain - 1.0)
+    for block, decay, loss in problem.first_pass():
+        pi, v = problem.pi[block.part], problem.v[:, block.part]
+        sums.occupancy = sums.occupancy + decay @ pi
+        sums.missing = sums.missing - loss @ pi
+        ones = v * 0.0 + 1.0
+        by_weight = block.weight @ np.stack([v, ones], axis=-1)
+        by_curve = block.curve @ np.stack([v * v, v], axis=-1)
+        sums.linear = sums.linear + by_weight[..., 0]
+        sums.weight = sums.weight + by_weight[..., 1]
+        sums.square = sums.square + by_curve[..., 0]
+        sums.slope = sums.slope + by_curve[..., 1]
         if gradient:
-            sums.weight = sums.weight + weight.sum(axis=-1)
-            sums.slope = sums.slope + slope.sum(axis=-1)
-            _update_centre(sums, weight, v)
+            _update_centre(sums, block.weight, v)
     return sums
 
 
@@ -146,15 +188,17 @@ def _update_centre(sums: Sums, weight: Any, v: Any) -> None:
         weight, v = weight.value, v.value
     index = weight.argmax(axis=-1)
     peak = np.take_along_axis(weight, index[..., None], axis=-1)[..., 0]
-    centre = np.take_along_axis(v[:, 0, :], index, axis=-1)
     better = peak > sums.peak
     sums.peak = np.where(better, peak, sums.peak)
-    sums.centre = np.where(better, centre, sums.centre)
+    sums.centre = np.where(better, np.take_along_axis(v, index, axis=-1), sums.centre)
 
 
 @dataclass
 class NodeTerms:
-    """Node quantities shared by value and gradient, as subset differences."""
+    """Node quantities shared by value and gradient, as subset differences.
+
+    `phi` holds Phi', Phi'' and, for gradients, Phi'''; `linear` is A and `square` is B.
+    """
 
     sums: Sums
     phi: list[Differences]
@@ -171,65 +215,48 @@ def node_terms(problem: CellProblem, gradient: bool) -> NodeTerms:
     """A, B and the derivatives of Phi at every node."""
     sums = background_sums(problem, gradient)
     groups = len(problem.group_mass)
-    steps: list[Any] = [None] * groups
-    gone: list[Any] = [None] * groups
-    linear, square = list(steps), list(steps)
-    for s in problem.targets:
-        g = s.group
-        steps[g] = _plus(steps[g], s.occupancy)
-        gone[g] = _plus(gone[g], s.missing)
-        linear[g] = _plus(linear[g], s.v * s.weight)
-        square[g] = _plus(square[g], s.v * s.v * s.y * s.weight)
-    missing = []
-    for mask in range(2**groups):
-        total = sums.missing + problem.absent_mass
-        for g in range(groups):
-            total = total + (gone[g] if mask >> g & 1 else problem.group_mass[g])
-        missing.append(total)
-    at = Occupancy(sums.occupancy, tuple(steps), tuple(missing))
-    phi = problem.law.derivatives(at, 3 if gradient else 2)
+    linear, square = [[_group_sum(problem, g, f) for g in range(groups)] for f in (_first, _second)]
+    phi = problem.law.derivatives(_occupancy(problem, sums), 3 if gradient else 2)
     if isinstance(sums.occupancy, Rounded):
-        # constants of the law (p, q, factorials) are rounded floats
+        # the law's own constants (p, q, factorials) are rounded floats
         phi = [Differences([x.inflate(24) for x in f.parts]) for f in phi]
     return NodeTerms(
         sums, phi, Differences.affine(sums.linear, linear), Differences.affine(sums.square, square)
     )
 
 
-def _plus(a: Any, b: Any) -> Any:
-    return b if a is None else a + b
+def _first(s: Target) -> Any:
+    return s.v * s.weight
+
+
+def _second(s: Target) -> Any:
+    return s.v * s.v * s.y * s.weight
+
+
+def _group_sum(problem: CellProblem, group: int, term: Any) -> Any:
+    first, *rest = [term(s) for s in problem.targets if s.group == group]
+    for x in rest:
+        first = first + x
+    return first
+
+
+def _occupancy(problem: CellProblem, sums: Sums) -> Occupancy:
+    """u and 1 - u for every subset of groups, each a sum of non-negative terms."""
+    groups = range(len(problem.group_mass))
+    steps = tuple(_group_sum(problem, g, lambda s: s.occupancy) for g in groups)
+    gone = [_group_sum(problem, g, lambda s: s.missing) for g in groups]
+    missing = []
+    for mask in range(2 ** len(groups)):
+        total = sums.missing + problem.absent_mass
+        for g in groups:
+            total = total + (gone[g] if mask >> g & 1 else problem.group_mass[g])
+        missing.append(total)
+    return Occupancy(sums.occupancy, steps, tuple(missing))
 
 
 def cell_value(problem: CellProblem) -> Any:
     """Sum over nodes of the integrand of E[(v . gamma)^2 1_cell]; multiply by h. Shape (B,)."""
     return node_terms(problem, gradient=False).integrand.sum(axis=-1)
-
-
-@dataclass
-class Centred:
-    """Background sums of differences from a centre c or from a target's v, shape (B, K)."""
-
-    linear: Any
-    square: Any
-
-
-def centred_sums(problem: CellProblem, centre: Any) -> tuple[Centred, list[Centred]]:
-    """Second pass: sums of (v_j - c) Y_j and (v_j - c) v_j y_j Y_j; for each target s, of
-    (v_s - v_j) Y_j and (v_s - v_j) v_j y_j Y_j."""
-    zero = problem.t[..., 0] * 0.0
-    own, others = Centred(zero, zero), [Centred(zero, zero) for _ in problem.targets]
-    for part in problem.blocks():
-        y, weight = problem.weigh(part)
-        v = problem.v[..., part]
-        slope = v * y * weight
-        offset = v - centre[..., None]
-        own.linear = own.linear + (offset * weight).sum(axis=-1)
-        own.square = own.square + (offset * slope).sum(axis=-1)
-        for s, sums in zip(problem.targets, others, strict=True):
-            apart = s.v[..., None] - v
-            sums.linear = sums.linear + (apart * weight).sum(axis=-1)
-            sums.square = sums.square + (apart * slope).sum(axis=-1)
-    return own, others
 
 
 def cell_gradient(problem: CellProblem) -> tuple[Any, list[tuple[Any, Any, Any]]]:
@@ -244,71 +271,82 @@ def cell_gradient(problem: CellProblem) -> tuple[Any, list[tuple[Any, Any, Any]]
         E[(v.gamma) gamma_i 1_cell], shapes (B, symbols).
     """
     terms = node_terms(problem, gradient=True)
-    centred, apart = centred_sums(problem, terms.sums.centre)
+    centred = centred_sums(problem, terms.sums.centre)
     parts = _background_gradient(problem, terms, centred)
-    parts += _target_gradient(problem, terms, apart)
+    parts += [_target_gradient(problem, terms, centred, s) for s in problem.targets]
     return terms.integrand.sum(axis=-1), parts
+
+
+class Centred(NamedTuple):
+    """Sums of (v_j - c) Y_j and (v_j - c) v_j y_j Y_j over the background, shape (B, K).
+
+    The background part of A_i = sum (v_i - v_j) Y_j is then (v_i - c) sum Y_j - `linear`, which
+    keeps every digit because c belongs to the largest Y of its node; B_i alike (THEORY 2).
+    """
+
+    linear: Any
+    square: Any
+
+
+def centred_sums(problem: CellProblem, centre: Any) -> Centred:
+    """Second pass over the background."""
+    linear = square = problem.t * 0.0
+    for block in problem.blocks():
+        v = problem.v[:, block.part]
+        offset = v[:, None, :] - centre[..., None]
+        linear = linear + (offset * block.weight).sum(axis=-1)
+        square = square + ((offset * block.curve) @ v[..., None])[..., 0]
+    return Centred(linear, square)
 
 
 def _background_gradient(
     problem: CellProblem, terms: NodeTerms, centred: Centred
 ) -> list[tuple[Any, Any, Any]]:
-    """Third pass. With D_i = v_i - c the attention integrand of THEORY 2 is Y_i times
+    """Third pass: Y_i [(Phi''' A + Phi'' v_i y_i) A_i + Phi'' B_i] and Y_i [Phi'' A + Phi' v_i y_i].
 
-    (Phi''' A + Phi'' v_i y_i) A_i + Phi'' B_i,   A_i = D_i sum Y_j - sum (v_j - c) Y_j + targets,
-
-    which keeps every digit because c dominates the sums at its node.
+    Written out in A_i = (v_i - c) W - X + sum over targets s of (v_i - v_s) Y_s, node factors are
+    gathered first so that each symbol needs only products with Y_i and y_i Y_i.
     """
     phi1, phi2, phi3 = terms.phi
-    sums = terms.sums
-    curved = phi3 * terms.linear
-    keep = (curved * sums.weight + phi2 * sums.slope).top
-    drop = (curved * centred.linear + phi2 * centred.square).top
-    keep_y = phi2.top * sums.weight
-    drop_y = phi2.top * centred.linear
-    pulls = []
+    sums, curved = terms.sums, phi3 * terms.linear
+    keep = (curved * sums.weight + phi2 * sums.slope).top[:, None, :]
+    keep_curve = (phi2.top * sums.weight)[:, None, :]
+    on_weight = [(phi2 * terms.linear).top, -(curved * centred.linear + phi2 * centred.square).top]
+    on_curve = [phi1.top, -(phi2.top * centred.linear)]
     for s in problem.targets:
-        with_s, step = phi2.top_with(s.group), s.v * s.y * s.weight
-        pulls.append(
-            (s.v, curved.top_with(s.group) * s.weight + with_s * step, with_s * s.weight)
-        )
-    flat = (phi2 * terms.linear).top
+        present = phi2.top_with(s.group)
+        on_weight.append((curved.top_with(s.group) + present * (s.v * s.y)) * s.weight)
+        on_curve.append(present * s.weight)
+    on_weight, on_curve = np.stack(on_weight, axis=-2), np.stack(on_curve, axis=-2)
     parts = []
-    for part in problem.blocks():
-        y, weight = problem.weigh(part)
-        v = problem.v[..., part]
-        offset = v - sums.centre[..., None]
-        level = offset * keep[..., None] - drop[..., None]
-        slope = offset * keep_y[..., None] - drop_y[..., None]
-        for v_s, pull, pull_y in pulls:
-            away = v - v_s[..., None]
-            level = level + away * pull[..., None]
-            slope = slope + away * pull_y[..., None]
-        vy = v * y
-        alpha = (weight * (level + vy * slope)).sum(axis=-2) * 0.5
-        beta = (weight * (flat[..., None] + vy * phi1.top[..., None])).sum(axis=-2)
-        parts.append((problem.background[part], alpha, beta))
+    for block in problem.blocks():
+        v = problem.v[:, block.part]
+        offset = v[:, None, :] - sums.centre[..., None]
+        weight, curve = on_weight @ block.weight, on_curve @ block.curve
+        alpha = (keep @ (offset * block.weight))[:, 0] + weight[:, 1]
+        alpha = alpha + v * ((keep_curve @ (offset * block.curve))[:, 0] + curve[:, 1])
+        for number, s in enumerate(problem.targets, start=2):
+            alpha = alpha + (v - s.v) * (weight[:, number] + v * curve[:, number])
+        parts.append((problem.background[block.part], alpha * 0.5, weight[:, 0] + v * curve[:, 0]))
     return parts
 
 
 def _target_gradient(
-    problem: CellProblem, terms: NodeTerms, apart: list[Centred]
-) -> list[tuple[Any, Any, Any]]:
+    problem: CellProblem, terms: NodeTerms, centred: Centred, s: Target
+) -> tuple[Any, Any, Any]:
+    """The same integrands for a target: words in which its group is present already."""
     phi1, phi2, phi3 = terms.phi
     groups = len(problem.group_mass)
-    curved = phi3 * terms.linear
-    parts = []
-    for s, sums in zip(problem.targets, apart, strict=True):
-        linear = Differences.constant(sums.linear, groups)
-        square = Differences.constant(sums.square, groups)
-        for r in problem.targets:
-            if r is not s:
-                gap = (s.v - r.v) * r.weight
-                linear = linear + Differences.indicator(gap, r.group, groups)
-                square = square + Differences.indicator(gap * r.v * r.y, r.group, groups)
-        factor = (curved + phi2 * (s.v * s.y)) * linear + phi2 * square
-        alpha = (s.weight * factor.top_with(s.group)).sum(axis=-1) * 0.5
-        flat = (phi2 * terms.linear).top_with(s.group) + phi1.top_with(s.group) * s.v * s.y
-        beta = (s.weight * flat).sum(axis=-1)
-        parts.append((np.array([s.symbol]), alpha[..., None], beta[..., None]))
-    return parts
+    offset = s.v - terms.sums.centre
+    linear = Differences.constant(offset * terms.sums.weight - centred.linear, groups)
+    square = Differences.constant(offset * terms.sums.slope - centred.square, groups)
+    for r in problem.targets:
+        if r is not s:
+            apart = (s.v - r.v) * r.weight
+            linear = linear + Differences.indicator(apart, r.group, groups)
+            square = square + Differences.indicator(apart * (r.v * r.y), r.group, groups)
+    flat = phi2 * terms.linear
+    factor = (phi3 * terms.linear + phi2 * (s.v * s.y)) * linear + phi2 * square
+    alpha = (s.weight * factor.top_with(s.group)).sum(axis=-1) * 0.5
+    beta = (s.weight * (flat.top_with(s.group) + phi1.top_with(s.group) * (s.v * s.y))).sum(axis=-1)
+    return np.array([s.symbol]), alpha[..., None], beta[..., None]

@@ -86,6 +86,12 @@ class Rounded(NDArrayOperatorsMixin):
             return Rounded(
                 np.where(condition, a.value, b.value), np.where(condition, a.error, b.error)
             )
+        if func is np.stack:
+            items = [x if isinstance(x, Rounded) else Rounded(x) for x in args[0]]
+            axis = kwargs.get("axis", 0)
+            return Rounded(
+                np.stack([x.value for x in items], axis), np.stack([x.error for x in items], axis)
+            )
         if func is np.ones_like:
             return Rounded(np.ones_like(args[0].value))
         return NotImplemented
@@ -114,6 +120,14 @@ def _divide(a: Rounded, b: Rounded) -> Rounded:
     return Rounded(value, carried + UNIT * np.abs(value) + TINY)
 
 
+def _matmul(a: Rounded, b: Rounded) -> Rounded:
+    """Any summation order is covered."""
+    n = a.shape[-1]
+    carried = np.abs(a.value) @ b.error + a.error @ b.bound
+    own = (n + 1) * UNIT * (np.abs(a.value) @ np.abs(b.value))
+    return Rounded(a.value @ b.value, (carried + own) * (1 + 2 * n * UNIT) + n * TINY)
+
+
 def _negative(a: Rounded) -> Rounded:
     return Rounded(-a.value, a.error)
 
@@ -126,7 +140,7 @@ def _exp(a: Rounded) -> Rounded:
 def _expm1(a: Rounded) -> Rounded:
     value = np.expm1(a.value)
     slope = np.exp(a.value) * np.expm1(a.error) * (1 + 2 * LIBRARY)
-    return Rounded(value, slope + LIBRARY * np.abs(value) + TINY)
+    return Rounded(value, slope + 2 * LIBRARY * np.abs(value) + TINY)
 
 
 def _log(a: Rounded) -> Rounded:
@@ -145,6 +159,7 @@ _RULES = {
     np.subtract: _subtract,
     np.multiply: _multiply,
     np.divide: _divide,
+    np.matmul: _matmul,
     np.negative: _negative,
     np.exp: _exp,
     np.expm1: _expm1,
