@@ -49,12 +49,20 @@ class Facts:
         self.second = self.law.factorial_moment(2)
         self.length_scale = math.sqrt(self.first + self.second)
         self._mass: dict[Cell, float] = {}
+        self._layout: dict[Cell, tuple[np.ndarray, np.ndarray]] = {}
 
     def mass(self, cell: Cell) -> float:
         """P(the word lies in the cell)."""
         if cell not in self._mass:
             self._mass[cell] = cell_mass(cell, self.law, self.task.words, self.d)
         return self._mass[cell]
+
+    def layout(self, cell: Cell) -> tuple[np.ndarray, np.ndarray]:
+        """Symbols that can occur in the cell, and those of them outside its groups."""
+        if cell not in self._layout:
+            grouped = sum(cell.groups, cell.absent)
+            self._layout[cell] = _without(self.d, cell.absent), _without(self.d, grouped)
+        return self._layout[cell]
 
 
 @dataclass(frozen=True)
@@ -160,8 +168,7 @@ class Frame:
 
     def __init__(self, facts: Facts, piece: Piece):
         self.facts, self.cell, self.sign, self.rows = facts, piece.cell, piece.sign, piece.rows
-        self.alphabet = _without(facts.d, piece.cell.absent)
-        self.background = _without(facts.d, piece.cell.absent + sum(piece.cell.groups, ()))
+        self.alphabet, self.background = facts.layout(piece.cell)
         finite = np.isfinite(piece.alpha)
         low = np.where(finite, piece.alpha, np.inf).min(axis=-1)
         self.log, self.a = _scaled(piece.alpha, low, piece.alpha.max(axis=-1))

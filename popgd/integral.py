@@ -100,6 +100,9 @@ class IntegralRoute:
                 given = inputs.residual[piece.rows]
                 v[:, self.targets] = given if piece.sign > 0 else 2.0 + given
             frame = Frame(self.facts, piece)
+            if len(v) == 1:
+                yield _Chunk(frame, v)
+                continue
             start = 0
             while start < len(v):
                 nodes = self._grid(frame.at(slice(start, start + 1))).count

@@ -197,18 +197,20 @@ def _update_centre(sums: Sums, weight: Any, v: Any) -> None:
 class NodeTerms:
     """Node quantities shared by value and gradient, as subset differences.
 
-    `phi` holds Phi', Phi'' and, for gradients, Phi'''; `linear` is A and `square` is B.
+    `phi` holds Phi', Phi'' and, for gradients, Phi'''; `linear` is A, `square` is B, `flat` is
+    Phi'' A.
     """
 
     sums: Sums
     phi: list[Differences]
     linear: Differences
     square: Differences
+    flat: Differences
 
     @property
     def integrand(self) -> Any:
         """Phi'' A^2 + Phi' B over the cell: E[(v . gamma)^2] is its integral in log t."""
-        return (self.phi[1] * (self.linear * self.linear) + self.phi[0] * self.square).top
+        return (self.flat * self.linear + self.phi[0] * self.square).top
 
 
 def node_terms(problem: CellProblem, gradient: bool) -> NodeTerms:
@@ -220,9 +222,9 @@ def node_terms(problem: CellProblem, gradient: bool) -> NodeTerms:
     if isinstance(sums.occupancy, Rounded):
         # the law's own constants (p, q, factorials) are rounded floats
         phi = [Differences([x.inflate(24) for x in f.parts]) for f in phi]
-    return NodeTerms(
-        sums, phi, Differences.affine(sums.linear, linear), Differences.affine(sums.square, square)
-    )
+    total = Differences.affine(sums.linear, linear)
+    square = Differences.affine(sums.square, square)
+    return NodeTerms(sums, phi, total, square, phi[1] * total)
 
 
 def _first(s: Target) -> Any:
@@ -272,8 +274,9 @@ def cell_gradient(problem: CellProblem) -> tuple[Any, list[tuple[Any, Any, Any]]
     """
     terms = node_terms(problem, gradient=True)
     centred = centred_sums(problem, terms.sums.centre)
-    parts = _background_gradient(problem, terms, centred)
-    parts += [_target_gradient(problem, terms, centred, s) for s in problem.targets]
+    curved = terms.phi[2] * terms.linear
+    parts = _background_gradient(problem, terms, curved, centred)
+    parts += [_target_gradient(problem, terms, curved, centred, s) for s in problem.targets]
     return terms.integrand.sum(axis=-1), parts
 
 
@@ -300,18 +303,18 @@ def centred_sums(problem: CellProblem, centre: Any) -> Centred:
 
 
 def _background_gradient(
-    problem: CellProblem, terms: NodeTerms, centred: Centred
+    problem: CellProblem, terms: NodeTerms, curved: Differences, centred: Centred
 ) -> list[tuple[Any, Any, Any]]:
     """Third pass: Y_i [(Phi''' A + Phi'' v_i y_i) A_i + Phi'' B_i] and Y_i [Phi'' A + Phi' v_i y_i].
 
     Written out in A_i = (v_i - c) W - X + sum over targets s of (v_i - v_s) Y_s, node factors are
     gathered first so that each symbol needs only products with Y_i and y_i Y_i.
     """
-    phi1, phi2, phi3 = terms.phi
-    sums, curved = terms.sums, phi3 * terms.linear
+    phi1, phi2, _ = terms.phi
+    sums = terms.sums
     keep = (curved * sums.weight + phi2 * sums.slope).top[:, None, :]
     keep_curve = (phi2.top * sums.weight)[:, None, :]
-    on_weight = [(phi2 * terms.linear).top, -(curved * centred.linear + phi2 * centred.square).top]
+    on_weight = [terms.flat.top, -(curved * centred.linear + phi2 * centred.square).top]
     on_curve = [phi1.top, -(phi2.top * centred.linear)]
     for s in problem.targets:
         present = phi2.top_with(s.group)
@@ -332,10 +335,10 @@ def _background_gradient(
 
 
 def _target_gradient(
-    problem: CellProblem, terms: NodeTerms, centred: Centred, s: Target
+    problem: CellProblem, terms: NodeTerms, curved: Differences, centred: Centred, s: Target
 ) -> tuple[Any, Any, Any]:
     """The same integrands for a target: words in which its group is present already."""
-    phi1, phi2, phi3 = terms.phi
+    phi1, phi2, _ = terms.phi
     groups = len(problem.group_mass)
     offset = s.v - terms.sums.centre
     linear = Differences.constant(offset * terms.sums.weight - centred.linear, groups)
@@ -345,8 +348,9 @@ def _target_gradient(
             apart = (s.v - r.v) * r.weight
             linear = linear + Differences.indicator(apart, r.group, groups)
             square = square + Differences.indicator(apart * (r.v * r.y), r.group, groups)
-    flat = phi2 * terms.linear
-    factor = (phi3 * terms.linear + phi2 * (s.v * s.y)) * linear + phi2 * square
+    vy = s.v * s.y
+    factor = (curved + phi2 * vy) * linear + phi2 * square
     alpha = (s.weight * factor.top_with(s.group)).sum(axis=-1) * 0.5
-    beta = (s.weight * (flat.top_with(s.group) + phi1.top_with(s.group) * (s.v * s.y))).sum(axis=-1)
+    flat = terms.flat.top_with(s.group) + phi1.top_with(s.group) * vy
+    beta = (s.weight * flat).sum(axis=-1)
     return np.array([s.symbol]), alpha[..., None], beta[..., None]

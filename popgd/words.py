@@ -102,11 +102,10 @@ class Geometric(LengthLaw):
     def derivatives(self, at: Occupancy, order: int) -> list[Differences]:
         p, q = self.p, self.q
         inverse = inverse_denominators([p + q * w for w in at.missing], [q * x for x in at.steps])
-        out, power, factor = [], inverse, p
-        for n in range(1, order + 1):
-            power = power * inverse
-            factor = factor * n if n == 1 else factor * n * q
-            out.append(power * factor)
+        step = inverse * q
+        out = [inverse * (inverse * p)]
+        for n in range(2, order + 1):
+            out.append(out[-1] * (step * n))
         return out
 
     def factorial_moment(self, n: int) -> float:
