@@ -149,7 +149,11 @@ class MomentTable:
         error = max(
             float(np.max(np.abs(left - truth[:, :-1]) / safe[:, :-1])),
             float(np.max(np.abs(right - truth[:, 1:]) / safe[:, 1:])),
-            float(np.max(np.abs(truth[:, [0, -1]] - self._coefficients[0][:, [0, -1]]) / safe[:, [0, -1]])),
+            float(
+                np.max(
+                    np.abs(truth[:, [0, -1]] - self._coefficients[0][:, [0, -1]]) / safe[:, [0, -1]]
+                )
+            ),
         )
         if not error <= LIMIT:
             raise PrecisionExhausted(

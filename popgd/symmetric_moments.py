@@ -80,7 +80,9 @@ def _arguments(gap: Any, d: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, ...
         gaps, sizes = np.broadcast_arrays(gaps, sizes)
     except ValueError:
         raise check.refuse(
-            "d", d, f"shape {sizes.shape} does not broadcast with gap of shape {gaps.shape}",
+            "d",
+            d,
+            f"shape {sizes.shape} does not broadcast with gap of shape {gaps.shape}",
             "pass shapes that broadcast",
         ) from None
     return gaps.ravel(), sizes.ravel(), gaps.shape

@@ -148,4 +148,4 @@ def quadratic(gap: np.ndarray, d: np.ndarray, table: Any = None) -> OutputQuadra
 
 def plain(x: Any) -> Any:
     """A Python scalar for a zero-dimensional array, the array itself otherwise."""
-    return x.item() if np.ndim(x) == 0 else x
+    return np.asarray(x).item() if np.ndim(x) == 0 else x

@@ -58,7 +58,12 @@ class State:
     def __post_init__(self) -> None:
         for name in ("alpha_target", "alpha_background"):
             self._set(name, check.real_array(name, getattr(self, name)))
-        finite = {"low": -np.inf, "high": np.inf, "closed": "neither", "remedy": "pass finite weights"}
+        finite = {
+            "low": -np.inf,
+            "high": np.inf,
+            "closed": "neither",
+            "remedy": "pass finite weights",
+        }
         for name in ("beta_target", "beta_background"):
             self._set(name, check.real_array(name, getattr(self, name), **finite))
         if self.residual_target is not None:
@@ -74,7 +79,9 @@ class State:
             np.broadcast_shapes(*(np.shape(x) for x in vars(self).values()))
         except ValueError:
             raise check.refuse(
-                "State", [np.shape(x) for x in vars(self).values()], "shapes do not broadcast",
+                "State",
+                [np.shape(x) for x in vars(self).values()],
+                "shapes do not broadcast",
                 "pass scalars or arrays of one shape",
             ) from None
         same = np.isinf(self.alpha_target) & (
@@ -82,14 +89,18 @@ class State:
         )
         if np.any(same):
             raise check.refuse(
-                "alpha_target", self.alpha_target, "the gap inf - inf is undefined",
+                "alpha_target",
+                self.alpha_target,
+                "the gap inf - inf is undefined",
                 "let only one of the two attention weights be infinite",
             )
         if self.residual_target is not None:
             off = np.abs(np.asarray(self.beta_target) - 2 - self.residual_target)
             if np.any(off > SAME * (1 + np.abs(self.beta_target))):
                 raise check.refuse(
-                    "residual_target", self.residual_target, "must be beta_target - 2",
+                    "residual_target",
+                    self.residual_target,
+                    "must be beta_target - 2",
                     "leave it out, or pass both for the same weight",
                 )
 
@@ -161,7 +172,9 @@ def check_state(name: str, state: Any) -> State:
     """Return `state` if it is one."""
     if not isinstance(state, State):
         raise check.refuse(
-            name, state, "must be a State",
+            name,
+            state,
+            "must be a State",
             "pass State(alpha_target, alpha_background, beta_target, beta_background)",
         )
     return state
@@ -186,7 +199,9 @@ def check_shapes(**arguments: Any) -> None:
         np.broadcast_shapes(*shapes.values())
     except ValueError:
         raise check.refuse(
-            ", ".join(shapes), list(shapes.values()), "shapes do not broadcast",
+            ", ".join(shapes),
+            list(shapes.values()),
+            "shapes do not broadcast",
             "pass scalars or arrays that broadcast together",
         ) from None
 

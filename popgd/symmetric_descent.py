@@ -1,0 +1,217 @@
+"""Gradient descent on the output weights at fixed attention: any number of steps at once.
+
+In (beta_s, sqrt(d-1) beta_j) the Hessian is a symmetric 2x2 matrix, so T steps multiply its two
+eigencomponents by (1 - eta lambda)^T (THEORY 5). Kernels: arguments are unchecked arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .symmetric_quadratic import SMALL, OutputQuadratic, SymmetricMinimum
+
+__all__ = ["OutputDescent"]
+
+# a continuous step count this close to an integer (relative) is settled by evaluating the risk
+NEAR = 1e-9
+NEWTON_LIMIT = 60
+# a rate this large is instantaneous; finite so that products with zero weights stay zero
+INSTANT = 1e300
+
+
+@dataclass(frozen=True, eq=False)
+class OutputDescent:
+    """Descent from target residual `v` and background weight `beta` at learning rate `eta`.
+
+    Notes
+    -----
+    The risk after T steps is floor + a1 f1^(2T) + a2 f2^(2T), all terms non-negative.
+    Source: THEORY 5. Error: estimated; the exponent is conditioned like 2 T lambda.
+    """
+
+    quadratic: OutputQuadratic
+    v: Any
+    beta: Any
+    eta: Any
+
+    @cached_property
+    def minimum(self) -> SymmetricMinimum:
+        """Floor and minimiser."""
+        return self.quadratic.minimum()
+
+    @cached_property
+    def _spectrum(self) -> tuple[Any, Any, Any, Any]:
+        """lambda_1 >= lambda_2 and the first unit eigenvector; the second is (-y, x)."""
+        q = self.quadratic
+        n = q.d - 1
+        a, v = q.m20, q.variance
+        m11 = q.rho * a
+        cross, c = 2 * m11 / np.sqrt(n), (v + q.rho * m11 + 0.5) / n
+        difference = a - c
+        spread = np.hypot(difference, cross)
+        largest = (a + c + spread) / 2
+        smallest = a * (v + 0.5) / n / largest
+        long = np.abs(difference) + spread
+        x = np.where(difference >= 0, long, cross)
+        y = np.where(difference >= 0, cross, long)
+        norm = np.hypot(x, y)
+        flat = norm == 0
+        norm = np.where(flat, 1.0, norm)
+        return largest, smallest, np.where(flat, 1.0, x / norm), y / norm
+
+    @property
+    def lambda_max(self) -> Any:
+        """Largest eigenvalue of the output Hessian."""
+        return self._spectrum[0]
+
+    @cached_property
+    def _parts(self) -> tuple[Any, Any]:
+        """Components of the start's distance to the minimiser."""
+        _, _, x, y = self._spectrum
+        target = self.v - self.minimum.residual_target
+        background = np.sqrt(self.quadratic.d - 1) * (self.beta - self.minimum.beta_background)
+        return x * target + y * background, x * background - y * target
+
+    @cached_property
+    def _log_factors(self) -> tuple[Any, Any]:
+        """ln |1 - eta lambda| for both eigenvalues."""
+        return _log_factor(self.eta * self._spectrum[0]), _log_factor(self.eta * self._spectrum[1])
+
+    def diverged(self, steps: Any) -> Any:
+        """Where there is no number: eta lambda > 2 and any step, or = 2 and infinitely many."""
+        x = self.eta * self.lambda_max
+        return ((x > 2) & (steps > 0)) | ((x == 2) & np.isinf(steps))
+
+    @cached_property
+    def _terms(self) -> tuple[Any, Any, Any, Any, Any]:
+        """Floor, then amplitude and logarithm of the factor of each exponential."""
+        largest, smallest, _, _ = self._spectrum
+        (one, two), (f1, f2) = self._parts, self._log_factors
+        return (
+            self.minimum.value,
+            0.5 * largest * one * one,
+            f1,
+            0.5 * smallest * two * two,
+            f2,
+        )
+
+    def risk(self, steps: Any) -> Any:
+        """L after `steps` steps; inf where the descent diverges."""
+        return np.where(self.diverged(steps), np.inf, _risk(steps, *self._terms))
+
+    def log_risk(self, steps: Any) -> Any:
+        """ln L after `steps` steps, through logarithms where L is tiny."""
+        risk = self.risk(steps)
+        log = np.log(risk)
+        if not np.any(risk < SMALL):
+            return log
+        (f1, f2), (a1, a2) = self._log_factors, self._log_amplitudes
+        excess = np.logaddexp(a1 + 2 * _times(steps, f1), a2 + 2 * _times(steps, f2))
+        return np.where(risk < SMALL, np.logaddexp(self.minimum.log_value, excess), log)
+
+    @cached_property
+    def _log_amplitudes(self) -> tuple[Any, Any]:
+        largest, smallest, _, _ = self._spectrum
+        one, two = self._parts
+        return (
+            np.log(largest / 2) + 2 * np.log(np.abs(one)),
+            np.log(smallest / 2) + 2 * np.log(np.abs(two)),
+        )
+
+    def weights(self, steps: Any) -> tuple[Any, Any]:
+        """Target residual and background weight after `steps` steps; NaN where diverged."""
+        largest, smallest, x, y = self._spectrum
+        one = self._parts[0] * _power(self.eta * largest, self._log_factors[0], steps)
+        two = self._parts[1] * _power(self.eta * smallest, self._log_factors[1], steps)
+        target = self.minimum.residual_target + x * one - y * two
+        background = self.minimum.beta_background + (y * one + x * two) / np.sqrt(
+            self.quadratic.d - 1
+        )
+        lost = self.diverged(steps)
+        return np.where(lost, np.nan, target), np.where(lost, np.nan, background)
+
+    def steps_to_reach(self, epsilon: Any) -> Any:
+        """Smallest integer T with risk(T) <= epsilon, as float; inf if there is none.
+
+        A start already there needs 0 steps; a diverging descent is never credited with more.
+        """
+        start = _risk(0.0, *self._terms)
+        floor, b1, f1, b2, f2 = self._terms
+        # a component that does not decay belongs to the floor
+        room = epsilon - floor - np.where(f1 == 0, b1, 0.0) - np.where(f2 == 0, b2, 0.0)
+        never = (room <= 0) | (self.eta * self.lambda_max > 2)
+        steps = np.where(start <= epsilon, 0.0, np.where(never, np.inf, 1.0))
+        todo = np.flatnonzero(steps == 1)
+        if todo.size:
+            a1, a2 = self._log_amplitudes
+            level = (np.where(f1 == 0, -np.inf, a1), f1, np.where(f2 == 0, -np.inf, a2), f2, room)
+
+            def take(x: Any) -> Any:
+                return np.broadcast_to(x, steps.shape).ravel()[todo]
+
+            crossing = _crossing(*(take(x) for x in level))
+            found = _settle(crossing, take(epsilon), *(take(x) for x in self._terms))
+            steps.reshape(-1)[todo] = found
+        return steps
+
+
+def _log_factor(x: Any) -> Any:
+    """ln |1 - x|, each digit kept near x = 0 and near x = 2."""
+    return np.log1p(np.where(x < 1, -x, x - 2))
+
+
+def _times(steps: Any, log: Any) -> Any:
+    """steps * log with 0 * inf = 0: no steps change nothing, and nor does a factor of one."""
+    product = steps * log
+    return np.where((steps == 0) | (log == 0), 0.0, product)
+
+
+def _power(x: Any, log: Any, steps: Any) -> Any:
+    """(1 - x)^steps with the sign of odd powers."""
+    odd = (x > 1) & (np.mod(np.where(np.isinf(steps), 0.0, steps), 2) == 1)
+    size = np.exp(_times(steps, log))
+    return np.where(odd, -size, size)
+
+
+def _risk(steps: Any, floor: Any, a1: Any, f1: Any, a2: Any, f2: Any) -> Any:
+    """The floor and two decaying exponentials."""
+    return floor + (a1 * np.exp(2 * _times(steps, f1)) + a2 * np.exp(2 * _times(steps, f2)))
+
+
+def _crossing(a1: Any, f1: Any, a2: Any, f2: Any, room: Any) -> Any:
+    """The real t >= 1 at which e^(a1 + 2 f1 t) + e^(a2 + 2 f2 t) falls to `room` (1 if lower).
+
+    The logarithm is convex and decreasing, so Newton's method from a lower bound never overshoots.
+    """
+    k1, k2 = np.minimum(-2 * f1, INSTANT), np.minimum(-2 * f2, INSTANT)
+    b1, b2 = a1 - np.log(room), a2 - np.log(room)
+    alone1, alone2 = b1 / np.where(k1 == 0, 1.0, k1), b2 / np.where(k2 == 0, 1.0, k2)
+    t = np.maximum(np.maximum(alone1, alone2), 1.0)
+    active = np.arange(t.size)
+    for _ in range(NEWTON_LIMIT):
+        now = t[active]
+        one, two = b1[active] - k1[active] * now, b2[active] - k2[active] * now
+        excess = np.logaddexp(one, two)
+        slope = k1[active] * np.exp(one - excess) + k2[active] * np.exp(two - excess)
+        step = np.where(excess > 0, excess / slope, 0.0)
+        t[active] += step
+        active = active[step > 1e-15 * now]
+        if active.size == 0:
+            break
+    return t
+
+
+def _settle(t: Any, epsilon: Any, *terms: Any) -> Any:
+    """Round up; where t is within rounding of an integer, let the risk itself decide."""
+    steps = np.ceil(t)
+    whole = np.rint(t)
+    close = np.flatnonzero((np.abs(t - whole) <= NEAR * t) & (whole >= 1))
+    if close.size:
+        n = whole[close]
+        reached = _risk(n, *(x[close] for x in terms)) <= epsilon[close]
+        steps[close] = np.where(reached, n, n + 1)
+    return steps
