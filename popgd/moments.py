@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,10 +20,11 @@ import numpy as np
 from .differences import Differences, Occupancy
 from .rounding import Rounded
 from .words import LengthLaw
+from .workspace import scratch
 
 __all__ = ["CellProblem", "Target", "cell_gradient", "cell_value"]
 
-COLUMNS = 128
+COLUMNS = 256
 """Symbols handled at a time, so that a block of nodes x symbols stays in cache."""
 
 KEEP = 2**19
@@ -101,9 +103,21 @@ class CellProblem:
         """Whether blocks stay in memory between passes."""
         return self.a.shape[-1] * self.t.shape[0] * self.t.shape[1] <= KEEP
 
+    def memory(self, name: Any, part: slice) -> Any:
+        """Scratch array of shape (B, K, columns); None for Rounded numbers, which need none."""
+        if isinstance(self.t, Rounded):
+            return None
+        return scratch(name, (*self.t.shape, part.stop - part.start))
+
     def scale(self, part: slice) -> Any:
         """y = a t, shape (B, K, columns)."""
-        return self.a[:, None, part] * self.t[..., None]
+        return np.multiply(self.a[:, None, part], self.t[..., None], out=self.memory("y", part))
+
+    def weigh(self, part: slice, y: Any, decay: Any, name: Any) -> Block:
+        """The block of Y and y Y from y and e^(-y)."""
+        weight = np.multiply(y, decay, out=self.memory(("weight", name), part))
+        weight = np.multiply(weight, self.pi[part], out=self.memory(("weight", name), part))
+        return Block(part, weight, np.multiply(y, weight, out=self.memory(("curve", name), part)))
 
     def blocks(self) -> Iterator[Block]:
         """The blocks again, from memory or recomputed."""
@@ -112,28 +126,33 @@ class CellProblem:
             return
         for part in self.parts:
             y = self.scale(part)
-            weight = self.pi[part] * y * np.exp(-y)
-            yield Block(part, weight, y * weight)
+            decay = np.negative(y, out=self.memory("decay", part))
+            decay = np.exp(decay, out=self.memory("decay", part))
+            yield self.weigh(part, y, decay, None)
 
     def first_pass(self) -> Iterator[tuple[Block, Any, Any]]:
         """Each block with e^(-y) and e^(-y) - 1."""
-        for part in self.parts:
+        for number, part in enumerate(self.parts):
             y = self.scale(part)
             decay, loss = self._decay(part, y)
-            weight = self.pi[part] * y * decay
-            block = Block(part, weight, y * weight)
+            block = self.weigh(part, y, decay, number if self.keeps else None)
             if self.keeps:
                 self._kept.append(block)
             yield block, decay, loss
+
+    @cached_property
+    def _switch(self) -> tuple[int, int]:
+        """Numbers of leading nodes with every y <= EARLY, and with some y < LATE."""
+        largest, least = self.a.max(axis=-1, keepdims=True), self.a.min(axis=-1, keepdims=True)
+        early = int((self.t * largest <= EARLY).all(axis=0).sum())
+        return early, max(early, int((self.t * least < LATE).any(axis=0).sum()))
 
     def _decay(self, part: slice, y: Any) -> tuple[Any, Any]:
         """exp(-y) and expm1(-y), each correct, with one transcendental where one will do."""
         if isinstance(y, Rounded):
             return np.exp(-y), np.expm1(-y)
-        a, t = self.a[:, part], self.t
-        early = int((t * a.max(axis=-1, keepdims=True) <= EARLY).all(axis=0).sum())
-        late = max(early, int((t * a.min(axis=-1, keepdims=True) < LATE).any(axis=0).sum()))
-        decay, loss = np.empty_like(y), np.empty_like(y)
+        early, late = self._switch
+        decay, loss = self.memory("decay", part), self.memory("loss", part)
         np.negative(y, out=loss)
         np.exp(loss[:, early:], out=decay[:, early:])
         np.expm1(loss[:, :late], out=loss[:, :late])
@@ -170,27 +189,29 @@ def background_sums(problem: CellProblem, gradient: bool) -> Sums:
         pi, v = problem.pi[block.part], problem.v[:, block.part]
         sums.occupancy = sums.occupancy + decay @ pi
         sums.missing = sums.missing - loss @ pi
-        ones = v * 0.0 + 1.0
-        by_weight = block.weight @ np.stack([v, ones], axis=-1)
-        by_curve = block.curve @ np.stack([v * v, v], axis=-1)
-        sums.linear = sums.linear + by_weight[..., 0]
-        sums.weight = sums.weight + by_weight[..., 1]
-        sums.square = sums.square + by_curve[..., 0]
-        sums.slope = sums.slope + by_curve[..., 1]
+        sums.linear = sums.linear + _dot(block.weight, v)
+        sums.square = sums.square + _dot(block.curve, v * v)
         if gradient:
+            sums.weight = sums.weight + block.weight.sum(axis=-1)
+            sums.slope = sums.slope + _dot(block.curve, v)
             _update_centre(sums, block.weight, v)
     return sums
+
+
+def _dot(block: Any, v: Any) -> Any:
+    """Sum over symbols: (B, K, n) with (B, n) gives (B, K)."""
+    return (block @ v[..., None])[..., 0]
 
 
 def _update_centre(sums: Sums, weight: Any, v: Any) -> None:
     """Keep v of the background symbol with the largest Y at each node."""
     if isinstance(weight, Rounded):
         weight, v = weight.value, v.value
-    index = weight.argmax(axis=-1)
-    peak = np.take_along_axis(weight, index[..., None], axis=-1)[..., 0]
+    peak = weight.max(axis=-1)
+    centre = v[np.arange(len(v))[:, None], weight.argmax(axis=-1)]
     better = peak > sums.peak
     sums.peak = np.where(better, peak, sums.peak)
-    sums.centre = np.where(better, np.take_along_axis(v, index, axis=-1), sums.centre)
+    sums.centre = np.where(better, centre, sums.centre)
 
 
 @dataclass
@@ -296,10 +317,18 @@ def centred_sums(problem: CellProblem, centre: Any) -> Centred:
     linear = square = problem.t * 0.0
     for block in problem.blocks():
         v = problem.v[:, block.part]
-        offset = v[:, None, :] - centre[..., None]
-        linear = linear + (offset * block.weight).sum(axis=-1)
-        square = square + ((offset * block.curve) @ v[..., None])[..., 0]
+        by_weight, by_curve = _offset(problem, block, v, centre)
+        linear = linear + by_weight.sum(axis=-1)
+        square = square + _dot(by_curve, v)
     return Centred(linear, square)
+
+
+def _offset(problem: CellProblem, block: Block, v: Any, centre: Any) -> tuple[Any, Any]:
+    """(v_i - c) Y_i and (v_i - c) y_i Y_i, shape (B, K, n)."""
+    memory = [problem.memory(name, block.part) for name in ("y", "decay", "loss")]
+    offset = np.subtract(v[:, None, :], centre[..., None], out=memory[0])
+    by_weight = np.multiply(offset, block.weight, out=memory[1])
+    return by_weight, np.multiply(offset, block.curve, out=memory[2])
 
 
 def _background_gradient(
@@ -324,10 +353,10 @@ def _background_gradient(
     parts = []
     for block in problem.blocks():
         v = problem.v[:, block.part]
-        offset = v[:, None, :] - sums.centre[..., None]
+        by_weight, by_curve = _offset(problem, block, v, sums.centre)
         weight, curve = on_weight @ block.weight, on_curve @ block.curve
-        alpha = (keep @ (offset * block.weight))[:, 0] + weight[:, 1]
-        alpha = alpha + v * ((keep_curve @ (offset * block.curve))[:, 0] + curve[:, 1])
+        alpha = (keep @ by_weight)[:, 0] + weight[:, 1]
+        alpha = alpha + v * ((keep_curve @ by_curve)[:, 0] + curve[:, 1])
         for number, s in enumerate(problem.targets, start=2):
             alpha = alpha + (v - s.v) * (weight[:, number] + v * curve[:, number])
         parts.append((problem.background[block.part], alpha * 0.5, weight[:, 0] + v * curve[:, 0]))

@@ -74,8 +74,9 @@ class Rounded(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         rule = _RULES.get(ufunc)
-        if method != "__call__" or rule is None or kwargs.get("out"):
+        if method != "__call__" or rule is None:
             return NotImplemented
+        # `out` is a memory hint of the fast path: results are new arrays here
         with np.errstate(all="ignore"):
             return rule(*[x if isinstance(x, Rounded) else Rounded(x) for x in inputs])
 
@@ -110,7 +111,9 @@ def _subtract(a: Rounded, b: Rounded) -> Rounded:
 def _multiply(a: Rounded, b: Rounded) -> Rounded:
     value = a.value * b.value
     carried = np.abs(a.value) * b.error + np.abs(b.value) * a.error + a.error * b.error
-    return Rounded(value, carried + UNIT * np.abs(value) + TINY)
+    own = UNIT * np.abs(value) + TINY
+    # log 0 = -inf times an exact number is exact
+    return Rounded(value, np.where(np.isinf(value), 0.0, carried + own))
 
 
 def _divide(a: Rounded, b: Rounded) -> Rounded:
@@ -144,8 +147,11 @@ def _expm1(a: Rounded) -> Rounded:
 
 
 def _log(a: Rounded) -> Rounded:
-    value = np.log(a.value)
-    return Rounded(value, -np.log1p(-a.error / a.value) + 2 * LIBRARY * np.abs(value))
+    """A value that may be zero within its error counts as zero: its powers underflow."""
+    known = a.value > a.error
+    value = np.where(known, np.log(a.value), -np.inf)
+    slope = np.where(known, -np.log1p(-a.error / a.value), 0.0)
+    return Rounded(value, slope + np.where(known, 2 * LIBRARY * np.abs(value), 0.0))
 
 
 def _log1p(a: Rounded) -> Rounded:
