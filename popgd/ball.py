@@ -27,6 +27,7 @@ __all__ = [
     "Enclosure",
     "Exact",
     "adaptive",
+    "approximate",
     "ball",
     "balls",
     "bits",
@@ -38,9 +39,11 @@ __all__ = [
     "less",
     "lower",
     "magnitude",
+    "matrix",
     "plus_minus",
     "precision",
     "rational_bounds",
+    "relatively_narrow",
     "sign",
     "to_float",
     "upper",
@@ -124,6 +127,11 @@ def _power(a: Ball, exponent: Exact) -> Ball:
     if n is not None and n.denominator == 1:
         return a ** fmpz(n.numerator)
     return a ** _evaluate(exponent)
+
+
+def matrix(rows: Sequence[Sequence[Ball]]) -> BallMatrix:
+    """A matrix of balls from its rows, at least one."""
+    return arb_mat(len(rows), len(rows[0]), [x for row in rows for x in row])
 
 
 def plus_minus(radius: Any) -> Ball:
@@ -225,6 +233,11 @@ def to_float(x: Any) -> float:
     return float((low + high) / 2)
 
 
+def approximate(x: Ball) -> float:
+    """The midpoint rounded to a double: for choosing grids, never for a decision."""
+    return float(x.mid())
+
+
 def enclose(x: Any, digits: int = 15, *, from_float: bool = False) -> Enclosure:
     """Outward decimal bounds of a ball.
 
@@ -315,8 +328,3 @@ def certify(function: Callable[[], Ball], digits: int = 15, **options: Any) -> E
     """`adaptive`, then `enclose`: one number to the digits asked."""
     from_float = bool(options.pop("from_float", False))
     return enclose(adaptive(function, digits, **options), digits, from_float=from_float)
-
-
-def matrix(rows: Sequence[Sequence[Any]]) -> BallMatrix:
-    """A matrix of balls from its rows."""
-    return arb_mat([list(row) for row in rows])
