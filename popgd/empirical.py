@@ -1,0 +1,245 @@
+"""The empirical risk: the average over drawn or given words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _validate as check
+from .word_blocks import Block, blocks, forward
+from .word_counts import check_task
+from .word_kernel import attended, total
+from .languages import Task
+from .objective import Evaluation, OutputMinimum
+from .wordbatch import WordBatch
+
+__all__ = ["EmpiricalRisk"]
+
+# Weight vectors evaluated at a time. Below the lesser number matrix products are slower than
+# one matrix-vector product each; at the greater one they have reached full speed (measured).
+FEW, MANY = 6, 64
+
+
+class EmpiricalRisk:
+    """Risk L = sum_n w_n (f_n - y_n)^2 / (2 total) over a batch of words, or over several.
+
+    Parameters
+    ----------
+    batch : WordBatch or sequence of WordBatch
+        The words. A sequence of K batches over one alphabet is a stack: weights then have
+        shape (..., K, d) or (d,), results (..., K), entry k averaging over batch k.
+    task : Task, optional
+        Names the targets; None takes the batch's task. Without one, `residual` is refused and
+        `minimize_output` has no targets to report.
+
+    Raises
+    ------
+    BadParameter
+        When `batch` is no WordBatch or sequence of them, or alphabets or tasks disagree.
+
+    Notes
+    -----
+    alpha may hold -inf: a symbol without attention. Weights may have leading batch axes,
+    shape (..., d). `residual`, where accepted, is beta - 2 on the targets, shape (..., number of
+    targets). Memory: a copy of the counts, transposed, as float64 up to 16 MB in all and in the
+    batch's own type beyond. Cost: four passes over the counts for value and gradient.
+    Source: Paper 2; THEORY 1, 6. Error: none but rounding, about 1e-15 of the sum of absolute
+    terms; residuals keep relative accuracy however small (see `popgd.word_kernel`).
+
+    Examples
+    --------
+    >>> import numpy as np, popgd
+    >>> batch = popgd.WordBatch.from_words([[0, 1], [1], [2, 2]], task=popgd.Occurrence(3))
+    >>> popgd.EmpiricalRisk(batch).value(np.zeros(3), np.zeros(3))
+    0.5
+    """
+
+    def __init__(self, batch: Any, task: Task | None = None):
+        self.stacked = not isinstance(batch, WordBatch)
+        self.batches: tuple[WordBatch, ...] = _stack(batch)
+        self.batch = batch if not self.stacked else self.batches
+        self.d = self.batches[0].d
+        self.task: Any = _common_task(self.batches) if task is None else task
+        check_task(self.task, self.d)
+        self._targets = [] if self.task is None else list(self.task.targets)
+        entries = sum(len(b) * b.d for b in self.batches if not b.is_sparse)
+        self._blocks: list[list[Block]] = [blocks(b, entries) for b in self.batches]
+
+    def __repr__(self) -> str:
+        shown = f"{len(self.batches)} batches" if self.stacked else repr(self.batch)
+        return f"EmpiricalRisk({shown}, task={self.task!r})"
+
+    def value(self, alpha: Any, beta: Any, residual: Any = None) -> Any:
+        """Empirical risk, float or array over the batch axes."""
+        return self._evaluate(alpha, beta, residual, gradient=False)[0]
+
+    def mse(self, alpha: Any, beta: Any, residual: Any = None) -> Any:
+        """Mean squared error, twice the risk."""
+        return 2 * self.value(alpha, beta, residual)
+
+    def value_and_gradient(self, alpha: Any, beta: Any, residual: Any = None) -> Evaluation:
+        """Risk, dL/dalpha and dL/dbeta; gradients have the batch shape plus (d,)."""
+        return self._evaluate(alpha, beta, residual, gradient=True)
+
+    def hessian_output(self, alpha: Any) -> Any:
+        """E[gamma gamma^T] over the words as an operator, for one alpha of shape (d,)."""
+        from .empirical_hessian import EmpiricalHessian
+
+        alpha = self._attention(alpha)
+        if alpha.ndim != 1 or self.stacked:
+            remedy = f"pass shape ({self.d},) and a single batch, or loop"
+            raise check.refuse("alpha", alpha.shape, "the Hessian takes one vector", remedy)
+        return EmpiricalHessian(self._blocks[0], alpha, self.batches[0].total)
+
+    def minimize_output(self, alpha: Any) -> OutputMinimum:
+        """Exact least squares over the output weights at fixed attention.
+
+        Notes
+        -----
+        Where the words leave beta undetermined, the minimiser closest to 2 on the targets and
+        0 elsewhere is returned, in units that make every column of gamma equally long; symbols
+        that do not occur keep those values. Source: THEORY 1, 6. Error: rounding; the value
+        is off by the square of what the solver leaves.
+        """
+        from .least_squares import minimum
+
+        alpha = self._attention(alpha)
+        lead = self._lead(alpha.shape[:-1])
+        rows = np.broadcast_to(alpha, (*lead, self.d)).reshape(-1, self.d)
+        beta = np.empty(rows.shape)
+        residual = np.empty((len(rows), len(self._targets)))
+        for i, row in enumerate(rows):
+            k = i % len(self.batches)
+            found = minimum(self._blocks[k], row, self.batches[k].total, self._targets)
+            beta[i], residual[i] = found
+        beta = beta.reshape(*lead, self.d)
+        residual = residual.reshape(*lead, -1) if self._targets else np.empty((*lead, 0))
+        known = residual if self._targets else None
+        return OutputMinimum(self.value(alpha, beta, known), beta, residual)
+
+    def accuracy(self, alpha: Any, beta: Any, residual: Any = None) -> Any:
+        """Fraction of the words, by weight, with sign f = y; f = 0 counts as -1.
+
+        Notes
+        -----
+        f has the sign of sum_i a_i C_i (beta_i - 1), computed as such, so ties at equal alpha and
+        integer beta are decided exactly. `residual` is accepted and not needed.
+        Source: THEORY 4 (sign rule). Error: words whose f is within rounding of 0 may fall
+        on either side.
+        """
+        alpha, beta, _, lead = self._check(alpha, beta, residual)
+        return self._over_batches(_correct, lead, alpha, beta - 1.0)[0]
+
+    def _evaluate(self, alpha: Any, beta: Any, residual: Any, gradient: bool) -> Evaluation:
+        alpha, beta, residual, lead = self._check(alpha, beta, residual)
+        positive = beta - 2.0
+        if residual is not None:
+            positive[..., self._targets] = residual
+
+        def sums(words: list[Block], a: np.ndarray, v: np.ndarray, w: np.ndarray) -> Any:
+            return total(words, a, v, w, gradient)
+
+        return Evaluation(*self._over_batches(sums, lead, alpha, positive, beta))
+
+    def _over_batches(self, sums: Any, lead: tuple[int, ...], *weights: np.ndarray) -> list[Any]:
+        """sums(blocks, *rows) / total for every batch and chunk of rows, put in shape."""
+        many = len(self.batches)
+        rows = [w.reshape(-1, many, self.d) for w in weights]
+        parts: list[list[np.ndarray]] = []
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            step = 1 if len(rows[0]) < FEW else MANY
+            for lo in range(0, len(rows[0]), step):
+                for k in range(many):
+                    chunk = [w[lo : lo + step, k] for w in rows]
+                    mass = self.batches[k].total
+                    parts.append([x / mass for x in sums(self._blocks[k], *chunk)])
+        return [self._shaped([part[i] for part in parts], lead) for i in range(len(parts[0]))]
+
+    def _shaped(self, parts: list[np.ndarray], lead: tuple[int, ...]) -> Any:
+        many, last = len(self.batches), parts[0].shape[1:]
+        if len(parts) == 1:
+            merged = parts[0]
+        else:
+            chunks = [np.stack(parts[i : i + many], 1) for i in range(0, len(parts), many)]
+            merged = np.concatenate(chunks)
+        if lead == () and not last:
+            return float(merged.reshape(()))
+        return merged.reshape(*lead, *last)
+
+    def _attention(self, alpha: Any) -> np.ndarray:
+        array = np.asarray(alpha)
+        if array.dtype.kind != "f" or not array.size or array.min() != -np.inf:
+            return check.weights("alpha", alpha, self.d)
+        masked = np.isneginf(array)
+        return np.where(
+            masked, -np.inf, check.weights("alpha", np.where(masked, 0.0, array), self.d)
+        )
+
+    def _lead(self, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+        """The batch axes of the result, which end with the stack."""
+        own = [(len(self.batches),)] if self.stacked else []
+        if not own and len(set(shapes)) == 1:
+            return shapes[0]
+        try:
+            return np.broadcast_shapes(*shapes, *own)
+        except ValueError:
+            remedy = "use equal or broadcastable leading shapes"
+            if self.stacked:
+                remedy += f"; the last of them is the stack of {len(self.batches)} batches"
+            raise check.refuse(
+                "alpha, beta", shapes, "batch axes do not broadcast", remedy
+            ) from None
+
+    def _check(self, alpha: Any, beta: Any, residual: Any) -> tuple[Any, Any, Any, tuple[int, ...]]:
+        alpha = self._attention(alpha)
+        beta = check.weights("beta", beta, self.d)
+        shapes = [alpha.shape[:-1], beta.shape[:-1]]
+        if residual is not None:
+            if self.task is None:
+                rule = "belongs to targets, and the batch has no task"
+                raise check.refuse("residual", residual, rule, "pass EmpiricalRisk(batch, task)")
+            residual = check.weights("residual", residual, len(self._targets))
+            shapes.append(residual.shape[:-1])
+        lead = self._lead(*shapes)
+        return _spread(alpha, lead), _spread(beta, lead), _spread(residual, lead), lead
+
+
+def _spread(x: Any, lead: tuple[int, ...]) -> Any:
+    if x is None or x.shape[:-1] == lead:
+        return x
+    return np.broadcast_to(x, (*lead, x.shape[-1]))
+
+
+def _correct(words: list[Block], alpha: np.ndarray, margin: np.ndarray) -> list[np.ndarray]:
+    right = np.zeros(len(alpha))
+    for seen in attended(words, alpha):
+        above = forward(seen.floats, seen.a * margin[seen.row]) > 0
+        good = above == seen.block.positive
+        if seen.skip is not None:
+            good &= ~seen.skip
+        weights = seen.block.weights
+        right[seen.row] += good.sum(axis=-1) if weights is None else good @ weights
+    return [right]
+
+
+def _stack(batch: Any) -> tuple[WordBatch, ...]:
+    if isinstance(batch, WordBatch):
+        return (batch,)
+    good = isinstance(batch, Sequence) and len(batch) > 0
+    if not good or not all(isinstance(b, WordBatch) for b in batch):
+        remedy = "pass popgd.sample_words(task, n) or a list of such batches"
+        raise check.refuse("batch", batch, "must be a WordBatch or a sequence of them", remedy)
+    if len({b.d for b in batch}) > 1:
+        rule = "the batches have different alphabets"
+        raise check.refuse("batch", [b.d for b in batch], rule, "use one alphabet size d")
+    return tuple(batch)
+
+
+def _common_task(batches: tuple[WordBatch, ...]) -> Task | None:
+    first = batches[0].task
+    if any(b.task != first for b in batches):
+        rule = "belong to different tasks"
+        raise check.refuse("batch", [b.task for b in batches], rule, "pass task= to choose one")
+    return first

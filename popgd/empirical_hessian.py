@@ -1,0 +1,130 @@
+"""The output Hessian of the empirical risk: E[gamma gamma^T] over the words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from . import _validate as check
+from .word_blocks import Block, backward, forward
+from .word_kernel import Attended, attended
+
+__all__ = ["EmpiricalHessian"]
+
+# The dense matrix is formed up to this alphabet size (128 MB).
+DENSE = 4096
+# Pivots of the scaled Hessian below this leave the Cholesky route: half the digits are gone.
+PIVOT = 1e-4
+
+
+class EmpiricalHessian:
+    """H = sum_n w_n gamma_n gamma_n^T / total as an operator.
+
+    Attributes
+    ----------
+    shape : tuple
+        (d, d).
+
+    Notes
+    -----
+    Products cost two passes over the counts; `to_dense` and `solve` form the d x d matrix once.
+    Entries are sums of non-negative terms, so each is right to rounding, relative to itself.
+    Source: THEORY 2, 6. Error: none but rounding.
+    """
+
+    def __init__(self, words: list[Block], alpha: np.ndarray, total: float):
+        self._words, self._alpha, self._total = words, alpha[None], total
+        self.shape = (alpha.size, alpha.size)
+
+    def _seen(self) -> Iterator[Attended]:
+        return attended(self._words, self._alpha)
+
+    def __matmul__(self, x: Any) -> np.ndarray:
+        """H x for x of shape (d,) or (d, k)."""
+        x = np.asarray(x, dtype=float)
+        if x.ndim not in (1, 2) or x.shape[0] != self.shape[0]:
+            remedy = f"pass shape ({self.shape[0]},) or ({self.shape[0]}, k)"
+            raise check.refuse("x", x, f"has shape {x.shape}", remedy)
+        rows = np.atleast_2d(x.T)
+        out = np.zeros(rows.shape)
+        for seen in self._seen():
+            inner = forward(seen.floats, rows * seen.a)
+            inner *= _square(seen)
+            out += seen.a * backward(seen.floats, inner)
+        out /= self._total
+        return out[0] if x.ndim == 1 else out.T
+
+    @cached_property
+    def _dense(self) -> np.ndarray:
+        if self.shape[0] > DENSE:
+            raise check.refuse(
+                "d", self.shape[0], f"a dense Hessian needs d <= {DENSE}", "use products H @ x"
+            )
+        out = np.zeros(self.shape)
+        for seen in self._seen():
+            root = np.sqrt(_square(seen))
+            counts = seen.floats if not seen.block.sparse else seen.floats.toarray().T
+            gamma = counts * root
+            # gamma gamma^T of one array with itself is a symmetric product: half the work
+            out += np.outer(seen.a[0], seen.a[0]) * (gamma @ gamma.T)
+        return out / self._total
+
+    def to_dense(self) -> np.ndarray:
+        """H as an array of shape (d, d), a copy."""
+        return self._dense.copy()
+
+    def solve(self, b: Any) -> np.ndarray:
+        """x with H x = b for b of shape (d,) or (d, k); of least scaled norm if H is singular."""
+        b = np.asarray(b, dtype=float)
+        if b.ndim not in (1, 2) or b.shape[0] != self.shape[0]:
+            remedy = f"pass shape ({self.shape[0]},) or ({self.shape[0]}, k)"
+            raise check.refuse("b", b, f"has shape {b.shape}", remedy)
+        rows = np.atleast_2d(b.T)
+        out = scaled_solver(self._dense)(rows.T)
+        return out[:, 0] if b.ndim == 1 else out
+
+
+def _square(seen: Attended) -> np.ndarray:
+    """w / S^2 of each word of one attention vector, shape (n,), zero where skipped."""
+    out = seen.normaliser[0] ** -2.0
+    if seen.skip is not None:
+        out[seen.skip[0]] = 0.0
+    return out if seen.block.weights is None else out * seen.block.weights
+
+
+def scaled_solver(matrix: np.ndarray) -> Any:
+    """A function b -> x with matrix x = b, for b of shape (d, k).
+
+    Scaled to unit diagonal first: attention makes rows differ by many orders, and every
+    coordinate shall keep its own relative accuracy, which triangular factors respect and
+    eigenvectors do not. Those serve where the matrix is singular to working precision.
+    """
+    from scipy.linalg import cho_solve
+
+    diagonal = np.diagonal(matrix)
+    scale = np.where(diagonal > 0, diagonal, 1.0) ** -0.5
+    unit = matrix * scale * scale[:, None]
+    factor = well_conditioned_factor(unit)
+    if factor is not None:
+        return lambda b: cho_solve((factor, True), b * scale[:, None]) * scale[:, None]
+    values, vectors = np.linalg.eigh(unit)
+    keep = values > values[-1] * len(values) * np.finfo(float).eps
+    vectors, values = vectors[:, keep], values[keep]
+
+    def solve(b: np.ndarray) -> np.ndarray:
+        scaled = b * scale[:, None]
+        return vectors @ ((vectors.T @ scaled) / values[:, None]) * scale[:, None]
+
+    return solve
+
+
+def well_conditioned_factor(unit: np.ndarray) -> np.ndarray | None:
+    """The Cholesky factor of a matrix of unit diagonal, or None when a pivot is too small."""
+    try:
+        factor = np.linalg.cholesky(unit)
+    except np.linalg.LinAlgError:
+        return None
+    return factor if np.diagonal(factor).min() > PIVOT else None
