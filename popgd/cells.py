@@ -16,15 +16,12 @@ import numpy as np
 
 from . import _validate as check
 from .languages import Cell, Task, cell_mass
-from .moments import CellProblem, Target
+from .moments import FADED, CellProblem, Target, faded
 from .quadrature import MAX_SPREAD, Grid, left_cut, right_cut, right_tail
 from .rounding import UNIT, Rounded
 from .tiers import Tiers
 
 __all__ = ["Facts", "Frame", "Piece", "Truncation", "attention_rows", "labelled", "pieces"]
-
-FADED = math.log(800.0)
-"""log of a y at which exp(-y) is exactly zero in float64."""
 
 
 class Facts:
@@ -195,7 +192,7 @@ class Frame:
         mass = max(self.facts.mass(self.cell), 1e-290)
         low = left_cut(tolerance * mass, orders[0]) - math.log(self.facts.length_scale) - self.top
         high = math.log(right_cut(tolerance, orders[1])) - self.floor
-        return Grid.covering(h, low - margin, np.maximum(high, low), FADED - self.bottom)
+        return Grid.covering(h, low - margin, np.maximum(high, low), math.log(FADED) - self.bottom)
 
     def truncation(self, v: np.ndarray, grid: Grid) -> Truncation:
         """Proven truncation bounds for second moments with weights v, shape (B, d) (THEORY 3)."""
@@ -219,7 +216,7 @@ class Frame:
         targets = []
         for g, group in enumerate(self.cell.groups):
             for s in group:
-                y, mass = wrap(self.a[:, s, None], 12) * t, wrap(pi[s], 4)
+                y, mass = faded(wrap(self.a[:, s, None], 12) * t), wrap(pi[s], 4)
                 occupancy, missing = mass * np.exp(-y), mass * -np.expm1(-y)
                 v_s = wrap(v[:, s, None], 1)
                 targets.append(Target(s, g, v_s, y, occupancy, missing, y * occupancy))

@@ -63,7 +63,16 @@ class Differences:
 
     def top_with(self, group: int) -> Any:
         """The part in which every group occurs, when `group` is known to occur already."""
-        return _add(self.parts[-1], self.parts[(len(self.parts) - 1) & ~(1 << group)])
+        return self.top_given(1 << group)
+
+    def top_given(self, known: int) -> Any:
+        """The same when all groups of the bitmask `known` are known to occur already."""
+        every = len(self.parts) - 1
+        total: Any = None
+        for mask, part in enumerate(self.parts):
+            if mask | known == every:
+                total = _add(total, part)
+        return total
 
     def __add__(self, other: Differences) -> Differences:
         return Differences([_add(a, b) for a, b in zip(self.parts, other.parts, strict=True)])

@@ -20,6 +20,9 @@ __all__ = ["OutputHessian"]
 DENSE = 3000
 """Largest d for which `to_dense` builds a matrix."""
 
+STORE = 2**21
+"""Factors with at most this many numbers are stored, larger ones recomputed when used."""
+
 
 class OutputHessian:
     """H = E[gamma gamma^T] = sum over nodes of Phi'' Y Y^T + diag(Phi' y Y), for one alpha.
@@ -53,7 +56,11 @@ class OutputHessian:
             once = h * terms.phi[0].top
             for block in problem.blocks():
                 self.diagonal[problem.background[block.part]] += (once[:, None, :] @ block.curve)[0, 0]
+            problem.release()
         self.nodes = sum(len(w) for w in self._weights)
+        self._stored: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        if self.nodes * d <= STORE:
+            self._stored = list(self._computed())
 
     @classmethod
     def at(cls, task: Task, alpha: Any, rtol: float) -> OutputHessian:
@@ -75,6 +82,9 @@ class OutputHessian:
 
     def factors(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Blocks (symbols, node numbers, sqrt(Phi'') Y) of the low-rank factor U, H = U U^T + D."""
+        return iter(self._stored) if self._stored else self._computed()
+
+    def _computed(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         start = 0
         for weights, (_, problem) in zip(self._weights, self._problems, strict=True):
             numbers = np.arange(start, start + len(weights))

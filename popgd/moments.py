@@ -30,6 +30,9 @@ COLUMNS = 256
 KEEP = 2**19
 """Blocks are kept between passes while all of them have at most this many entries."""
 
+FADED = 800.0
+"""exp(-y), and its products with powers of y, are exactly zero in float64 from here on."""
+
 EARLY, LATE = 0.5, 0.7
 """Below EARLY exp(-y) is taken as 1 + expm1(-y); above LATE expm1(-y) as exp(-y) - 1."""
 
@@ -48,6 +51,11 @@ class Target:
     occupancy: Any
     missing: Any
     weight: Any
+
+
+def faded(y: Any) -> Any:
+    """y, where rounding errors are tracked capped at a point from which e^(-y) is zero."""
+    return y.capped(FADED) if isinstance(y, Rounded) else y
 
 
 class Block(NamedTuple):
@@ -109,9 +117,15 @@ class CellProblem:
             return None
         return scratch(name, (*self.t.shape, part.stop - part.start))
 
+    def release(self) -> None:
+        """Forget kept blocks: they live in scratch memory that the next problem overwrites."""
+        self._kept.clear()
+
     def scale(self, part: slice) -> Any:
         """y = a t, shape (B, K, columns)."""
-        return np.multiply(self.a[:, None, part], self.t[..., None], out=self.memory("y", part))
+        return faded(
+            np.multiply(self.a[:, None, part], self.t[..., None], out=self.memory("y", part))
+        )
 
     def weigh(self, part: slice, y: Any, decay: Any, name: Any) -> Block:
         """The block of Y and y Y from y and e^(-y)."""

@@ -65,6 +65,11 @@ class Rounded(NDArrayOperatorsMixin):
         """The same value with `ulps` more unit roundoffs of relative error."""
         return Rounded(self.value, self.error + ulps * UNIT * self.bound)
 
+    def capped(self, limit: float) -> Rounded:
+        """min(value, limit), exact where the limit is taken: for functions constant beyond it."""
+        over = self.value > limit
+        return Rounded(np.where(over, limit, self.value), np.where(over, 0.0, self.error))
+
     def sum(self, axis: int = -1) -> Rounded:
         """Sum along an axis; any summation order is covered."""
         n = self.value.shape[axis]
@@ -135,15 +140,20 @@ def _negative(a: Rounded) -> Rounded:
     return Rounded(-a.value, a.error)
 
 
+def _exp_spread(a: Rounded, value: np.ndarray) -> np.ndarray:
+    """Bound on |exp(exact) - exp(a.value)|, also where exp(a.value) underflows."""
+    return np.where(value > 0, value * np.expm1(a.error), np.exp(a.value + a.error))
+
+
 def _exp(a: Rounded) -> Rounded:
     value = np.exp(a.value)
-    return Rounded(value, value * (np.expm1(a.error) + 2 * LIBRARY) + TINY)
+    return Rounded(value, _exp_spread(a, value) + 2 * LIBRARY * value + TINY)
 
 
 def _expm1(a: Rounded) -> Rounded:
     value = np.expm1(a.value)
-    slope = np.exp(a.value) * np.expm1(a.error) * (1 + 2 * LIBRARY)
-    return Rounded(value, slope + 2 * LIBRARY * np.abs(value) + TINY)
+    spread = _exp_spread(a, np.exp(a.value)) * (1 + 2 * LIBRARY)
+    return Rounded(value, spread + 2 * LIBRARY * np.abs(value) + TINY)
 
 
 def _log(a: Rounded) -> Rounded:

@@ -1,0 +1,204 @@
+"""Exact noise: variance of the single-word loss and covariance of its gradient (THEORY 7).
+
+For one word the loss is r^2/2 with r = f - y = v . gamma, dr/dbeta_i gives r gamma_i and the
+attention gives r gamma_i (v_i - r). All their second moments are moments of order 4 to 6 of gamma,
+so they are integrals of the same kind as the risk, with more derivatives of Phi.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .cells import Facts, Frame, labelled, pieces
+from .differences import Differences, Occupancy
+from .errors import NotAvailable
+from .integral import SHARE, Inputs, IntegralRoute
+from .languages import Task
+from .quadrature import step_for
+
+__all__ = ["Noise", "noise"]
+
+LARGEST = 2000
+"""Largest d for which the d x d covariance is built."""
+
+ORDER = 6
+"""Highest order of a moment: gamma_i gamma_k r^2 rho^2."""
+
+
+class Noise(NamedTuple):
+    """Exact second moments of the single-word loss and gradient about their means.
+
+    Attributes
+    ----------
+    loss : float
+        Variance of the loss of one word; the mean over N words has variance loss / N.
+    alpha, beta : array of shape (d, d)
+        Covariance of the gradients in alpha and in beta.
+    cross : array of shape (d, d)
+        Covariance of the alpha gradient (rows) with the beta gradient (columns).
+    """
+
+    loss: float
+    alpha: np.ndarray
+    beta: np.ndarray
+    cross: np.ndarray
+
+    def standard_error(self, n: int) -> tuple[float, np.ndarray, np.ndarray]:
+        """Standard deviations of loss, alpha and beta gradients averaged over n words."""
+        spread = np.sqrt(np.maximum(np.diag(self.alpha), 0) / n)
+        return math.sqrt(max(self.loss, 0) / n), spread, np.sqrt(np.diag(self.beta) / n)
+
+
+def noise(task: Task, inputs: Inputs, rtol: float) -> Noise:
+    """Exact noise at one pair of weight vectors.
+
+    Notes
+    -----
+    Source: THEORY 7. Error: estimated; raw second moments to about rtol, the subtraction of the
+    squared means then loses digits only where the noise itself is small beside them.
+    """
+    d = task.d
+    if d > LARGEST:
+        raise NotAvailable(
+            f"d = {d}: the gradient covariance needs d <= {LARGEST}; sample it with popgd.EmpiricalRisk."
+        )
+    mean, by_alpha, by_beta = (x[0] for x in IntegralRoute(task, rtol).value_and_gradient(inputs))
+    facts, h = Facts(task), step_for(SHARE * rtol, ORDER)
+    loss, alpha, beta, cross = 0.0, *np.zeros((3, d, d))
+    for piece in pieces(inputs.alpha, labelled(task)):
+        cell = _CellNoise(Frame(facts, piece), _residual_weights(task, inputs, piece.sign), h, SHARE * rtol)
+        loss += cell.fourth() / 4
+        zero, one, two = (cell.pairs(m) for m in range(3))
+        w = cell.w
+        beta += zero
+        cross += w[:, None] * zero - one
+        alpha += np.outer(w, w) * zero - w[:, None] * one - one * w + two
+    return Noise(
+        float(loss - mean * mean),
+        alpha - np.outer(by_alpha, by_alpha),
+        beta - np.outer(by_beta, by_beta),
+        cross - np.outer(by_alpha, by_beta),
+    )
+
+
+def _residual_weights(task: Task, inputs: Inputs, sign: int) -> np.ndarray:
+    """v with f - y = v . gamma on words of this label, shape (d,)."""
+    v = inputs.beta[0] - (2.0 if sign > 0 else 0.0)
+    if inputs.residual is not None:
+        v[list(task.targets)] = inputs.residual[0] + (0.0 if sign > 0 else 2.0)
+    return v
+
+
+class _CellNoise:
+    """Moments of gamma_i gamma_k r^2 rho^m over one cell, r = v . gamma, rho = w . gamma.
+
+    w = v - c with c the residual weight of the symbol that draws most attention, so that
+    v_i - r = w_i - rho keeps its digits when attention is concentrated.
+    """
+
+    def __init__(self, frame: Frame, v: np.ndarray, h: float, tolerance: float):
+        self.d, self.h = frame.facts.d, h
+        self.symbols = frame.alphabet
+        a = frame.a[0, self.symbols]
+        self.w = v - v[self.symbols[a.argmax()]]
+        self._v, self._w = v[self.symbols], self.w[self.symbols]
+        grid = frame.grid(h, tolerance, orders=(2, ORDER))
+        pi = frame.facts.pi[self.symbols]
+        self._groups = [np.isin(self.symbols, g) for g in frame.cell.groups]
+        with np.errstate(under="ignore"):
+            self._y = np.exp(grid.log_nodes()).reshape(-1, 1) * a
+            occupancy = pi * np.exp(-self._y)
+            self._weight = self._y * occupancy
+            at = self._occupancy(occupancy, pi * -np.expm1(-self._y), pi, frame)
+            self._phi = frame.facts.law.derivatives(at, ORDER)
+
+    def _occupancy(self, occupancy: Any, missing: Any, pi: Any, frame: Frame) -> Occupancy:
+        steps = tuple(occupancy[:, g].sum(axis=1) for g in self._groups)
+        rest = ~np.any([np.zeros(len(pi), bool), *self._groups], axis=0)
+        absent = math.fsum(frame.facts.pi[list(frame.cell.absent)])
+        base = missing[:, rest].sum(axis=1) + absent
+        gone = []
+        for mask in range(2 ** len(self._groups)):
+            total = base
+            for number, g in enumerate(self._groups):
+                total = total + (missing[:, g].sum(axis=1) if mask >> number & 1 else pi[g].sum())
+            gone.append(total)
+        return Occupancy(occupancy[:, rest].sum(axis=1), steps, tuple(gone))
+
+    def _power(self, a: int, b: int) -> np.ndarray:
+        """Y v^a w^b y^(a+b), shape (K, symbols)."""
+        return self._weight * (self._v**a * self._w**b) * self._y ** (a + b)
+
+    @lru_cache(maxsize=None)  # noqa: B019 - lives as long as the cell
+    def _block(self, a: int, b: int) -> Differences:
+        """Sum over symbols of v^a w^b y^(a+b-1) Y: one block of insertions."""
+        terms = self._weight * (self._v**a * self._w**b) * self._y ** (a + b - 1)
+        rest = ~np.any([np.zeros(terms.shape[1], bool), *self._groups], axis=0)
+        steps = [terms[:, g].sum(axis=1) for g in self._groups]
+        return Differences.affine(terms[:, rest].sum(axis=1), steps)
+
+    @lru_cache(maxsize=None)  # noqa: B019 - lives as long as the cell
+    def _moment(self, a: int, b: int, n: int) -> Differences:
+        """t^(a+b) d^n/du^n E[(v.aC)^a (w.aC)^b z^C]: sum over set partitions into blocks."""
+        if a == b == 0:
+            return self._phi[n - 1]
+        first = (1, 0) if a else (0, 1)
+        total: Differences | None = None
+        rest_a, rest_b = a - first[0], b - first[1]
+        for i, j in product(range(rest_a + 1), range(rest_b + 1)):
+            count = math.comb(rest_a, i) * math.comb(rest_b, j)
+            term = self._block(first[0] + i, first[1] + j) * float(count)
+            term = term * self._moment(rest_a - i, rest_b - j, n + 1)
+            total = term if total is None else total + term
+        assert total is not None
+        return total
+
+    def fourth(self) -> float:
+        """E[(v . gamma)^4 1_cell]."""
+        return float(self._moment(4, 0, 0).top.sum()) * self.h / math.factorial(3)
+
+    def pairs(self, m: int) -> np.ndarray:
+        """E[gamma_i gamma_k r^2 rho^m 1_cell], shape (d, d)."""
+        size = len(self.symbols)
+        out, single = np.zeros((size, size)), np.zeros(size)
+        choices = list(product(range(3), range(m + 1)))
+        for p, q in product(choices, choices):
+            a, b = 2 - p[0] - q[0], m - p[1] - q[1]
+            if a < 0 or b < 0:
+                continue
+            count = _multinomial(p[0], q[0], a) * _multinomial(p[1], q[1], b)
+            moment = self._moment(a, b, 2)
+            left, right = self._power(*p), self._power(*q)
+            for (i, known_i), (k, known_k) in product(self._roles(), self._roles()):
+                factor = count * moment.top_given(known_i | known_k)
+                out[np.ix_(i, k)] += left[:, i].T @ (factor[:, None] * right[:, k])
+        for p in choices:
+            count = math.comb(2, p[0]) * math.comb(m, p[1])
+            moment = self._moment(2 - p[0], m - p[1], 1)
+            for i, known in self._roles():
+                factor = count * moment.top_given(known)
+                single[i] += factor @ (self._power(*p)[:, i] * self._y[:, i])
+        out[np.diag_indices(size)] += single
+        full = np.zeros((self.d, self.d))
+        full[np.ix_(self.symbols, self.symbols)] = out * (self.h / math.factorial(3 + m))
+        return full
+
+    def _roles(self) -> list[tuple[np.ndarray, int]]:
+        """Column numbers by group, with the bitmask of groups their presence implies."""
+        rest = ~np.any([np.zeros(len(self.symbols), bool), *self._groups], axis=0)
+        roles = [(np.flatnonzero(rest), 0)]
+        roles += [(np.flatnonzero(g), 1 << n) for n, g in enumerate(self._groups)]
+        return [(columns, known) for columns, known in roles if len(columns)]
+
+
+def _multinomial(*parts: int) -> int:
+    out, total = 1, 0
+    for n in parts:
+        total += n
+        out *= math.comb(total, n)
+    return out
