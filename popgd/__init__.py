@@ -1,3 +1,56 @@
-"""Exact population risk, gradients and training dynamics of a shallow attention model."""
+"""Exact population risk, gradients and training dynamics of a shallow attention model.
+
+Start with `PopulationRisk(Occurrence(d=50))`; `popgd.symmetric` is the four-scalar reduction,
+`popgd.certified` gives enclosures, `train` runs a plan on any objective. THEORY.md, shipped with
+the package, derives every formula that docstrings cite.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
 
 __version__ = "0.1.0"
+
+# Names load their modules on first use, so that `import popgd` costs little more than numpy.
+_HOMES = {
+    "And": "languages",
+    "BadFile": "errors",
+    "BadParameter": "errors",
+    "Diverged": "errors",
+    "FixedLength": "words",
+    "Geometric": "words",
+    "NotAvailable": "errors",
+    "Occurrence": "languages",
+    "Or": "languages",
+    "Phase": "plans",
+    "Plan": "plans",
+    "Poisson": "words",
+    "PopgdError": "errors",
+    "PopulationRisk": "population",
+    "PrecisionExhausted": "errors",
+    "Tiers": "tiers",
+    "Trajectory": "trajectory",
+    "UniformLength": "words",
+    "Words": "words",
+    "balanced_p": "languages",
+    "train": "training",
+}
+_MODULES = ("certified", "closed_forms", "symmetric")
+
+__all__ = sorted([*_HOMES, *_MODULES, "__version__"])  # pyright: ignore
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f".{name}", __name__)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))
