@@ -31,8 +31,8 @@ class Rules:
     until : float or None
         Stop when every member's risk is at most this.
     tolerance : float
-        A phase without count has converged when no member's risk changes by more than
-        ``tolerance * risk`` in one step.
+        A phase without count has converged when a step changes no member's risk by more than
+        ``tolerance`` times its risk when the phase began.
     max_steps : int
         A phase without count ends after so many steps at the latest.
     """
@@ -121,15 +121,9 @@ class Descent:
         if phase.exact:
             return self._minimize(number, last=number == total - 1)
         step_sizes = self._step_sizes(phase)
-        jump = getattr(self.objective, "output_steps", None)
-        fixed = getattr(step_sizes.get("O"), "fixed", None)
-        if (
-            phase.layer == "O"
-            and phase.steps is not None
-            and jump is not None
-            and fixed is not None
-        ):
-            return self._jumps(phase, number, fixed)
+        leap = self._leap(phase, step_sizes)
+        if leap is not None:
+            return self._leaps(number, leap, int(phase.steps or 0))
         return self._steps(phase, number, step_sizes, last=number == total - 1)
 
     def _step_sizes(self, phase: Phase) -> Rates:
@@ -147,6 +141,7 @@ class Descent:
     def _steps(self, phase: Phase, number: int, sizes: Rates, last: bool) -> str:
         counted = phase.steps is not None
         limit = int(phase.steps) if phase.steps is not None else self.rules.max_steps
+        scale = self.now.value
         for t in range(limit):
             before = self.now.value
             final = last and counted and t == limit - 1
@@ -154,7 +149,7 @@ class Descent:
             stop = self._stop(number)
             if stop:
                 return stop
-            if not counted and self._settled(before):
+            if not counted and self._settled(before, scale):
                 return "converged"
         return "completed" if counted else "max_steps"
 
@@ -169,46 +164,43 @@ class Descent:
         self.now = self._look(self.now.step + 1, point, gradient=not last)
         return self._stop(number) or "minimum"
 
-    def _jumps(self, phase: Phase, number: int, rate: np.ndarray) -> str:
+    def _leap(self, phase: Phase, sizes: Rates) -> Callable[[int], Weights] | None:
+        """Steps -> weights in closed form, for an output phase that records only now and then."""
+        closed = getattr(self.objective, "output_descent", None)
+        rate = getattr(sizes.get("O"), "fixed", None)
+        if closed is None or phase.layer != "O" or phase.steps is None or rate is None:
+            return None
+        if 2 * self.rules.schedule.count(phase.steps) >= phase.steps - 1:
+            return None
+        with np.errstate(all="ignore"):
+            return closed(*self.now.point, rate)
+
+    def _leaps(self, number: int, leap: Callable[[int], Weights], steps: int) -> str:
         """An output phase in closed form, from record to record."""
-        origin, steps, t = self.now, int(phase.steps or 0), 0
+        begin, t = self.now.step, 0
+
+        def look(t: int) -> Snapshot:
+            with np.errstate(all="ignore"):
+                return self._look(begin + t, leap(t), gradient=False)
+
         while t < steps:
-            aim = int(min(self.rules.schedule.after(origin.step + t) - origin.step, steps))
-            there = self._jump(origin, rate, aim)
-            if self._event(there):
-                there = self._first_event(origin, rate, t, aim)
-            t = there.step - origin.step
+            low, t = t, int(min(self.rules.schedule.after(begin + t) - begin, steps))
+            there = look(t)
+            # the risk falls along the phase, so the step that reaches `until` can be bisected
+            while self._reached(there, there.value) and t - low > 1:
+                middle = (low + t) // 2
+                nearer = look(middle)
+                if self._reached(nearer, nearer.value):
+                    t, there = middle, nearer
+                else:
+                    low = middle
             self.now = there
             stop = self._stop(number)
             if stop:
                 return stop
-        # the next phase needs the gradient, which jumps do not compute
+        # the next phase needs the gradient, which leaps do not compute
         self.now = self._look(self.now.step, self.now.point)
         return "completed"
-
-    def _event(self, there: Snapshot) -> bool:
-        return self._reached(there, there.value) or bool((there.lost & ~self.now.lost).any())
-
-    def _first_event(self, origin: Snapshot, rate: np.ndarray, low: int, high: int) -> Snapshot:
-        """Bisect for the step at which `until` is reached or a member is lost.
-
-        Along an output phase the risk falls at every step, or grows without end.
-        """
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._event(self._jump(origin, rate, middle)):
-                high = middle
-            else:
-                low = middle
-        if low > self.now.step - origin.step:
-            # lost members shall keep their last finite weights
-            self.now = self._jump(origin, rate, low)
-        return self._jump(origin, rate, high)
-
-    def _jump(self, origin: Snapshot, rate: np.ndarray, t: int) -> Snapshot:
-        with np.errstate(all="ignore"):
-            point = self.objective.output_steps(*origin.point, rate, t)
-        return self._look(origin.step + t, point, gradient=False)
 
     def _advance(self, sizes: Mapping[str, Any], gradient: bool) -> None:
         """One gradient step."""
@@ -263,8 +255,8 @@ class Descent:
             return False
         return bool(((risk <= self.rules.until) | there.lost).all())
 
-    def _settled(self, before: np.ndarray) -> bool:
+    def _settled(self, before: np.ndarray, scale: np.ndarray) -> bool:
         now = self.now.value
         with np.errstate(invalid="ignore"):
-            still = np.abs(now - before) <= self.rules.tolerance * np.abs(before)
+            still = np.abs(now - before) <= self.rules.tolerance * scale
         return bool((still | self.now.lost).all())

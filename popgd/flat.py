@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import _validate as check
-from .starts import start_of, task_of
+from .starts import exact, start_of, task_of
 from .trajectory import Weights
 
 __all__ = ["FlatObjective"]
@@ -20,7 +20,7 @@ class FlatObjective:
 
     Parameters
     ----------
-    objective : Objective
+    objective : Objective or Task
         Anything with `value_and_gradient` and a task.
     layers : {"joint", "A", "O"}
         What x holds: alpha then beta (2 d entries), alpha only, or beta only.
@@ -59,7 +59,7 @@ class FlatObjective:
             raise check.refuse(
                 "alpha, beta", start.alpha.shape, "a flat vector is one point", "pass shape (d,)"
             )
-        self.objective = objective
+        self.objective = exact(objective)
         self.layers = check.choice("layers", layers, LAYERS)
         self.d: int = task.d
         self._targets = list(task.targets)

@@ -13,7 +13,7 @@ from .errors import PrecisionExhausted
 from .gaps import attention_gap_of, output_gap_of
 from .plans import Phase
 from .reduction import Reduced, eligible
-from .starts import start_of, task_of
+from .starts import exact, start_of, task_of
 from .trajectory import PhaseRecord, Trajectory, Weights
 
 __all__ = ["flow"]
@@ -42,7 +42,7 @@ def flow(
 
     Parameters
     ----------
-    objective : Objective
+    objective : Objective or Task
         A deterministic objective: `PopulationRisk`, `EmpiricalRisk` or the like.
     times : float or array_like of shape (K,)
         The end time, for 201 equal intervals from 0, or increasing times >= 0, which are
@@ -105,7 +105,7 @@ def flow(
         field, gaps, taken = _Field(model, [0], layers), model.gaps, "symmetric"
     else:
         start = start_of(task, alpha, beta, residual)
-        field, gaps, taken = _Field(objective, list(task.targets), layers), None, "general"
+        field, gaps, taken = _Field(exact(objective), list(task.targets), layers), None, "general"
     points = _all_members(field, start, grid, fine)
     risk = field.risk(points)
     error = np.abs(risk - field.risk(_all_members(field, start, grid, options)))

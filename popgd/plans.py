@@ -227,7 +227,9 @@ class _Reader:
         self.at = 0
 
     def fail(self, rule: str, remedy: str, at: int | None = None) -> BadParameter:
-        at = self.at if at is None else at
+        if at is None:
+            self.take("")
+            at = self.at
         found = repr(self.text[at]) if at < len(self.text) else "the end"
         return check.refuse("plan", self.text, f"{rule}, found {found} at position {at}", remedy)
 

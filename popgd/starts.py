@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from . import _validate as check
+from .languages import Task
+from .population import PopulationRisk
 from .trajectory import Weights
 
-__all__ = ["broadcast", "random_start", "start_of", "task_of"]
+__all__ = ["broadcast", "exact", "random_start", "start_of", "task_of"]
 
 
 def random_start(
@@ -45,6 +47,9 @@ def random_start(
 
 
 def task_of(name: str, objective: Any) -> Any:
+    """The task of an objective; a task stands for its exact population risk."""
+    if isinstance(objective, Task):
+        return objective
     task = getattr(objective, "task", None)
     if not hasattr(objective, "value_and_gradient") or not hasattr(task, "targets"):
         raise check.refuse(
@@ -52,6 +57,11 @@ def task_of(name: str, objective: Any) -> Any:
             "pass for example popgd.PopulationRisk(popgd.Occurrence(50))",
         )  # fmt: skip
     return task
+
+
+def exact(objective: Any) -> Any:
+    """The objective, or the exact population risk of a task."""
+    return PopulationRisk(objective) if isinstance(objective, Task) else objective
 
 
 def start_of(task: Any, alpha: Any, beta: Any, residual: Any) -> Weights:

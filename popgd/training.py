@@ -15,7 +15,7 @@ from .gaps import attention_gap_of, output_gap_of
 from .plans import Plan
 from .recording import Recorder, Schedule
 from .reduction import Reduced, eligible
-from .starts import broadcast, start_of, task_of
+from .starts import broadcast, exact, start_of, task_of
 from .trajectory import Trajectory, Weights
 
 __all__ = ["train"]
@@ -46,8 +46,9 @@ def train(
 
     Parameters
     ----------
-    objective : Objective
-        `PopulationRisk`, `EmpiricalRisk`, mini-batches of one, or anything with the same methods.
+    objective : Objective or Task
+        `PopulationRisk`, `EmpiricalRisk`, mini-batches of one, or anything with the same
+        methods. A task stands for its `PopulationRisk`, without d-sized arrays where it can.
     plan : str, Plan, Phase or sequence of Phase
         For example ``"O(1x) -> A(1x, lr=5e4) -> O(200x)"`` or ``"joint"``; see `Plan`.
     alpha, beta : array_like of shape (..., d), optional
@@ -67,10 +68,11 @@ def train(
         Stop as soon as the risk is at most this (every member's, in a batch).
     tolerance, max_steps : float, int
         A phase without count ends by convergence: at the first step that changes no member's
-        risk by more than ``tolerance * risk``, or after `max_steps`.
+        risk by more than `tolerance` times its risk when the phase began; or after `max_steps`.
+        Where the exact minimum over beta is meant, write ``O(inf)``.
     accuracy : bool
         Record P(sign f = y) too, where the objective has it. It may cost more than the steps.
-    monitor : Objective, optional
+    monitor : Objective or Task, optional
         Record the risk and accuracy of this objective instead: descend on drawn words, watch
         the population. `until` is then looked at where records fall.
     keep_weights : bool
@@ -130,9 +132,9 @@ def train(
         targets, taken, gaps = [0], "symmetric", model.gaps
         recorder = Recorder(gaps, model.accuracy if accuracy else None)
     else:
-        model, targets, taken = descended, list(task.targets), "general"
+        model, targets, taken = exact(descended), list(task.targets), "general"
         start = start_of(task, alpha, beta, residual)
-        recorder = _recorder(task, descended, monitor, accuracy)
+        recorder = _recorder(task, model, monitor, accuracy)
     recorder.keep_weights = bool(keep_weights)
     start = _spread(start, step_sizes, learning_rate)
     _afford(plan, rules, start, recorder.keep_weights)
@@ -157,7 +159,7 @@ def _spread(start: Weights, step_sizes: Mapping[str, Any], given: Any) -> Weight
 
 def _recorder(task: Any, objective: Any, monitor: Any, accuracy: bool) -> Recorder:
     targets = list(task.targets)
-    watched = objective if monitor is None else monitor
+    watched = objective if monitor is None else exact(monitor)
     other = task_of("monitor", watched)
     if other.d != task.d:
         raise check.refuse("monitor", monitor, f"has d = {other.d}", f"pass one with d = {task.d}")

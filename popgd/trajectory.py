@@ -14,7 +14,7 @@ from .errors import NotAvailable
 if TYPE_CHECKING:
     import xarray
 
-    from .symmetric import State
+    from .symmetric_state import State
 
 __all__ = ["PhaseRecord", "Trajectory", "Weights"]
 
@@ -160,10 +160,9 @@ class Trajectory:
         """
         if self.path != "symmetric":
             raise NotAvailable("state: this trajectory took the general path; read alpha and beta.")
-        from .symmetric import State
+        from .reduction import as_state
 
-        alpha, beta, residual = self.stored
-        return State(alpha[..., 0], alpha[..., 1], beta[..., 0], beta[..., 1], residual[..., 0])
+        return as_state(self.stored)
 
     def _dense(self, part: np.ndarray) -> np.ndarray:
         if self.path != "symmetric":
