@@ -73,7 +73,7 @@ def flow(
     BadParameter
         When an argument breaks a rule.
     PrecisionExhausted
-        When the solver gives up; the message holds its words and the time reached.
+        When the solver gives up or the gradient is not finite; the message holds the time.
 
     Notes
     -----
@@ -181,9 +181,14 @@ class _Field:
     def slope(self, start: Weights) -> Callable[[float, np.ndarray], np.ndarray]:
         """-gradient as solve_ivp wants it."""
 
-        def minus_gradient(_: float, x: np.ndarray) -> np.ndarray:
+        def minus_gradient(t: float, x: np.ndarray) -> np.ndarray:
             alpha, beta, residual = self.point(x, start)
-            _, by_alpha, by_beta = self.model.value_and_gradient(alpha, beta, residual=residual)
+            with np.errstate(all="ignore"):
+                _, by_alpha, by_beta = self.model.value_and_gradient(alpha, beta, residual=residual)
+            if not (np.isfinite(by_alpha).all() and np.isfinite(by_beta).all()):
+                raise PrecisionExhausted(
+                    f"flow: the gradient is not finite at t = {t:g}; end before that time."
+                )
             parts = {"joint": (by_alpha, by_beta), "A": (by_alpha,), "O": (by_beta,)}[self.layers]
             return -np.concatenate(parts)
 
@@ -197,7 +202,8 @@ class _Field:
         return np.stack([np.asarray(self._one_risk(Weights(*p))) for p in zip(*points)])
 
     def _one_risk(self, point: Weights) -> Any:
-        return self.model.value(point.alpha, point.beta, residual=point.residual)
+        with np.errstate(all="ignore"):
+            return self.model.value(point.alpha, point.beta, residual=point.residual)
 
 
 def _all_members(field: _Field, start: Weights, grid: np.ndarray, options: Any) -> Weights:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,7 +149,7 @@ class Plan:
     (3, 'A')
     """
 
-    phases: tuple[Phase, ...]
+    phases: Sequence[Phase]
 
     def __post_init__(self) -> None:
         phases = self.phases
@@ -211,10 +211,10 @@ class Plan:
     def __add__(self, other: Any) -> Plan:
         if not isinstance(other, (Plan, Phase, str)):
             return NotImplemented
-        return Plan(self.phases + Plan.of(other).phases)
+        return Plan((*self.phases, *Plan.of(other).phases))
 
     def __mul__(self, times: int) -> Plan:
-        return Plan(self.phases * check.integer("times", times, 1))
+        return Plan(tuple(self.phases) * check.integer("times", times, 1))
 
     __rmul__ = __mul__
 

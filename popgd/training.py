@@ -13,6 +13,7 @@ from . import _validate as check
 from .descent import Descent, Rules, rates
 from .gaps import attention_gap_of, output_gap_of
 from .plans import Plan
+from .population import PopulationRisk
 from .recording import Recorder, Schedule
 from .reduction import Reduced, eligible
 from .starts import broadcast, exact, start_of, task_of
@@ -172,7 +173,12 @@ def _recorder(task: Any, objective: Any, monitor: Any, accuracy: bool) -> Record
         return watched.value(at.alpha, at.beta, residual=at.residual if same else None)
 
     def accurate(at: Weights) -> Any:
-        return watched.accuracy(at.alpha, at.beta)
+        if type(watched) is not PopulationRisk:
+            return watched.accuracy(at.alpha, at.beta)
+        # the exact sums take one point at a time, and give an interval of which we keep the centre
+        shape = at.alpha.shape[:-1]
+        each = [watched.accuracy(at.alpha[i], at.beta[i]) for i in np.ndindex(*shape)]
+        return np.array([getattr(one, "value", one) for one in each]).reshape(shape)
 
     return Recorder(gaps, accurate if accuracy else None, None if monitor is None else watch)
 

@@ -13,8 +13,8 @@ from popgd import _files
 from popgd.errors import BadFile, BadParameter, NotAvailable
 from popgd.flow import flow
 from popgd.gaps import attention_gap, output_gap
-from popgd.trajectory import Trajectory, Weights
 from popgd.training import train
+from popgd.trajectory import Trajectory, Weights
 
 ARRAYS = ("step", "phase_index", "risk", "attention_gap", "output_gap", "weight_step", "diverged")
 
@@ -70,7 +70,7 @@ def test_a_failed_write_keeps_the_old_file_and_leaves_no_draft(tmp_path, monkeyp
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(_files.np, "savez", full)
-    with pytest.raises(BadFile, match="No space left on device.*unchanged"):
+    with pytest.raises(BadFile, match=r"No space left on device.*unchanged"):
         run(until=0.2).save(path)
     assert same(old, Trajectory.load(path))
     assert os.listdir(tmp_path) == ["run.npz"]
@@ -111,7 +111,7 @@ def test_a_new_file_keeps_the_mode_of_the_old_and_follows_links(tmp_path):
 
 
 def test_unreadable_files_are_named(tmp_path):
-    with pytest.raises(BadFile, match="No such file.*check the name"):
+    with pytest.raises(BadFile, match=r"No such file.*check the name"):
         Trajectory.load(tmp_path / "none.npz")
     (tmp_path / "text").write_text("hello")
     with pytest.raises(BadFile, match="no Trajectory file or is damaged"):
