@@ -1,0 +1,146 @@
+"""`proofs-check`: judge the paper's claims. The table or JSON goes to stdout, progress to stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from popgd.errors import BadFile
+
+from . import collect, report_json, report_table
+from .collect import Progress as Callback
+from .judge import CAP
+from .outcome import Outcome
+from .report import Report, exit_code
+
+__all__ = ["app", "main"]
+
+INTERRUPTED = 130  # what shells report for Ctrl-C
+
+app = typer.Typer(add_completion=False, help=__doc__, pretty_exceptions_enable=False)
+
+Only = Annotated[
+    list[str] | None, typer.Option(help="A claim, or a statement with its steps; repeatable.")
+]
+Precision = Annotated[int, typer.Option(min=64, max=100_000, help="Largest precision, in bits.")]
+
+
+@app.callback(invoke_without_command=True)
+def check(
+    context: typer.Context,
+    json: Annotated[bool, typer.Option("--json", help="JSON instead of the table.")] = False,
+    only: Only = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A coarse grid.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="A fine grid.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Known findings exit 1 too.")] = False,
+    precision: Precision = CAP,
+) -> None:
+    """Judge the claims on a grid. Exit 0: as expected; 1: not; 2: usage; 3: undecided."""
+    if context.invoked_subcommand is not None:
+        return
+    if quick and full:
+        raise typer.BadParameter("choose one of --quick and --full")
+    level = "quick" if quick else "full" if full else "default"
+    try:
+        claims = collect.find(only or ())
+    except KeyError as error:
+        known = ", ".join(collect.by_id())
+        raise typer.BadParameter(f"no claim is called {error.args[0]!r}; known: {known}") from None
+    order = [claim.id for claim in claims]
+    outcomes, interrupted = _run(claims, level, precision)
+    report = Report.of(outcomes, order, level, precision, interrupted)
+    if json:
+        print(report_json.render(report))
+    else:
+        report_table.print_report(report, _stdout())
+    raise typer.Exit(INTERRUPTED if interrupted else exit_code(outcomes, strict))
+
+
+def _stdout() -> Console:
+    # a pipe has no width of its own
+    return Console() if sys.stdout.isatty() else Console(width=160)
+
+
+def _run(claims: list[collect.Claim], level: str, cap: int) -> tuple[list[Outcome], bool]:
+    outcomes: list[Outcome] = []
+    try:
+        with _progress() as callback:
+            for outcome in collect.run(claims, level, cap, callback):
+                outcomes.append(outcome)  # noqa: PERF402 - kept when interrupted midway
+    except KeyboardInterrupt:
+        return outcomes, True
+    return outcomes, False
+
+
+@contextmanager
+def _progress() -> Iterator[Callback | None]:
+    """A bar on stderr; nothing when stderr is no terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+        yield lambda id, done, total: bar.update(task, description=id, completed=done, total=total)
+
+
+@app.command()
+def replay(file: str, precision: Precision = CAP) -> None:
+    """Evaluate every worst and sharp point recorded in a JSON report again."""
+    from . import replay as module
+
+    try:
+        entries = module.read(file)
+    except BadFile as error:
+        raise typer.BadParameter(str(error)) from None
+    differing = 0
+    for item in module.replay(entries, precision):
+        differing += not item.agrees
+        state = "agrees" if item.agrees else "DIFFERS"
+        print(f"{state}  {item.id}  {item.what} at {item.point}: {item.recorded} | {item.now}")
+    raise typer.Exit(1 if differing else 0)
+
+
+@app.command()
+def necessity(id: str, precision: Precision = CAP) -> None:
+    """Drop one hypothesis of a claim at a time and report the smallest violation found."""
+    from .necessity import necessity as drop
+
+    claim = collect.by_id().get(id)
+    if claim is None:
+        raise typer.BadParameter(f"no claim is called {id!r}; see proofs-check --json")
+    if not claim.hypotheses:
+        print(f"{id} has no hypotheses.")
+    for dropped in drop(claim, cap=precision):
+        print(f"without {dropped.hypothesis.text}: {_sentence(dropped)}")
+
+
+def _sentence(dropped: object) -> str:
+    from .necessity import Dropped
+
+    assert isinstance(dropped, Dropped)
+    unclear = f", {dropped.undecided} of them undecided" if dropped.undecided else ""
+    if dropped.smallest is None:
+        return f"no violation found at {dropped.tried} points outside it{unclear}"
+    return f"fails at {dropped.smallest.point}, margin {dropped.smallest.margin}{unclear}"
+
+
+def main() -> None:
+    """Entry point of the `proofs-check` command."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""Finding the claims and judging them, in shares by dimension over two processes."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from functools import cache
+from multiprocessing import get_context
+from types import ModuleType
+from typing import Any
+
+from popgd.ball import Enclosure, enclose, precision
+from popgd.errors import PrecisionExhausted
+
+from . import claims as package
+from .claim import Claim, ProofFailed, Sharp
+from .judge import CAP, judge, within
+from .outcome import Outcome, Share, merge
+from .point import Point
+
+__all__ = ["SHARES", "by_id", "find", "modules", "run", "run_here"]
+
+SHARES = 2  # fixed: results must not depend on the number of processes
+SHARP_DIGITS = 12
+SHARP_WIDTH = 1e-9  # relative width of a reported constant at one point
+
+Progress = Callable[[str, int, int], None]
+"""Called with (claim id, tasks done, tasks in all)."""
+
+
+@cache
+def modules() -> tuple[ModuleType, ...]:
+    """The claim files, in alphabetical order."""
+    names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
+    return tuple(importlib.import_module(f"{package.__name__}.{name}") for name in names)
+
+
+@cache
+def by_id() -> dict[str, Claim]:
+    """Every claim by its id, in the order of the files.
+
+    Raises
+    ------
+    ValueError
+        When two claims share an id.
+    """
+    claims: dict[str, Claim] = {}
+    for module in modules():
+        for claim in module.CLAIMS:
+            if claim.id in claims:
+                raise ValueError(f"two claims are called {claim.id}")
+            claims[claim.id] = claim
+    return claims
+
+
+def find(only: Iterable[str] = ()) -> list[Claim]:
+    """All claims, or those whose id is given or starts with a given statement's name.
+
+    Raises
+    ------
+    KeyError
+        When an id matches nothing.
+    """
+    claims = list(by_id().values())
+    only = list(only)
+    for name in only:
+        if not any(_matches(claim, name) for claim in claims):
+            raise KeyError(name)
+    return [c for c in claims if not only or any(_matches(c, name) for name in only)]
+
+
+def _matches(claim: Claim, name: str) -> bool:
+    return claim.id == name or claim.statement == name or claim.id.startswith(name + ".")
+
+
+def run(
+    claims: Sequence[Claim], level: str, cap: int = CAP, progress: Progress | None = None
+) -> Iterator[Outcome]:
+    """Judge registered claims in worker processes, yielding outcomes as they are complete.
+
+    Parameters
+    ----------
+    claims : sequence of Claim
+        As returned by `find`: workers look them up by id.
+    level : str
+        "quick", "default" or "full".
+    cap : int
+        Largest precision, in bits.
+    progress : callable, optional
+
+    Notes
+    -----
+    Each dimension always goes to the same worker, so that what was computed for one claim is
+    at hand for the next. Workers return decimal strings, never balls.
+    """
+    workers = [
+        ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_quiet)
+        for _ in range(SHARES)
+    ]
+    tasks: dict[Future[Share], Claim] = {}
+    shares: dict[str, list[Share]] = {claim.id: [] for claim in claims}
+    try:
+        for claim in claims:
+            for k, worker in enumerate(workers):
+                tasks[worker.submit(_work, claim.id, level, k, cap)] = claim
+        yield from _gather(tasks, shares, progress)
+    finally:
+        for worker in workers:
+            for process in list((worker._processes or {}).values()):
+                process.terminate()
+            worker.shutdown(wait=False, cancel_futures=True)
+
+
+def _gather(
+    tasks: dict[Future[Share], Claim], shares: dict[str, list[Share]], progress: Progress | None
+) -> Iterator[Outcome]:
+    waiting, total = set(tasks), len(tasks)
+    while waiting:
+        done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+        for future in done:
+            claim = tasks[future]
+            shares[claim.id].append(_result(future))
+            if progress:
+                progress(claim.id, total - len(waiting), total)
+            if len(shares[claim.id]) == SHARES:
+                yield merge(claim, shares[claim.id])
+
+
+def _result(future: Future[Share]) -> Share:
+    try:
+        return future.result()
+    except Exception:  # the worker died: its claims are errors, the others go on
+        return Share(traceback=traceback.format_exc())
+
+
+def _quiet() -> None:
+    """Workers leave Ctrl-C to the parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _work(id: str, level: str, share: int, cap: int) -> Share:
+    return judge_share(by_id()[id], level, share, SHARES, cap)
+
+
+def run_here(claim: Claim, level: str = "default", cap: int = CAP) -> Outcome:
+    """Judge one claim, registered or not, in this process."""
+    return merge(claim, [judge_share(claim, level, 0, 1, cap)])
+
+
+def judge_share(claim: Claim, level: str, share: int, shares: int, cap: int) -> Share:
+    """Judge one share of a claim's points; what it raises becomes a traceback."""
+    result, start = Share(), time.perf_counter()
+    try:
+        if share == 0 and claim.proof is not None:
+            _prove(claim, result)
+        for point in _mine(claim.points(level), share, shares):
+            result.judged.append(judge(claim, point, cap))
+        if claim.sharp is not None:
+            _find_constants(claim, claim.sharp, level, share, shares, result)
+    except Exception:
+        result.traceback = traceback.format_exc()
+    result.seconds = time.perf_counter() - start
+    return result
+
+
+def _prove(claim: Claim, result: Share) -> None:
+    assert claim.proof is not None
+    try:
+        result.proof = claim.proof()
+    except ProofFailed as reason:
+        result.undecided_proof = str(reason) or "the proof did not go through"
+
+
+def _mine(points: Sequence[Point], share: int, shares: int) -> Iterator[Point]:
+    """The points of this share: dimensions in turn, points without one in turn."""
+    dimensions = {d: i for i, d in enumerate(sorted({p["d"] for p in points if "d" in p}))}
+    for i, point in enumerate(points):
+        key = dimensions[point["d"]] if "d" in point else i
+        if key % shares == share:
+            yield point
+
+
+def _find_constants(
+    claim: Claim, sharp: Sharp, level: str, share: int, shares: int, result: Share
+) -> None:
+    points = list(sharp.points(level)) if sharp.points else claim.points(level)
+    for point in _mine(points, share, shares):
+        if within(claim.hypotheses, point) is True:
+            result.sharp.append((point, constant(sharp, point)))
+
+
+def constant(sharp: Sharp, point: Point, cap: int = CAP) -> Enclosure:
+    """The best constant at one point, as an enclosure.
+
+    Raises
+    ------
+    PrecisionExhausted
+        When the precision cap does not make it narrow.
+    """
+    bits = 128
+    while True:
+        with precision(bits):
+            try:
+                found = _bounds(sharp.at(point))
+            except ArithmeticError:  # something in it was undecided
+                if bits >= cap:
+                    raise
+                found = None
+        if found is not None and (found.sign() == 0 or found.relative_width <= SHARP_WIDTH):
+            return found
+        if bits >= cap:
+            raise PrecisionExhausted(f"{sharp.name} is not narrow at {point}; raise --precision")
+        bits = min(2 * bits, cap)
+
+
+def _bounds(value: Any) -> Enclosure:
+    low, high = value if isinstance(value, tuple) else (value, value)
+    return Enclosure(enclose(low, SHARP_DIGITS).lower, enclose(high, SHARP_DIGITS).upper)

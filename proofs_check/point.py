@@ -1,0 +1,129 @@
+"""A point of a grid: named parameters as exact expressions, evaluated on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from popgd.ball import Ball, ball, exact
+from popgd.expression import Exact
+
+__all__ = ["Point"]
+
+
+class Point(Mapping[str, Any]):
+    """Named parameters, in order; an expression may use the names before it.
+
+    Parameters
+    ----------
+    **values : int, str, Fraction or sequence of these
+        Exact numbers ("0.1", "sqrt(d)/2"), or plain words (a link's name). A Fraction is kept
+        as its text, so that points can be written to JSON and read back unchanged.
+
+    Notes
+    -----
+    Error: none; nothing is rounded here.
+    """
+
+    __slots__ = ("_exact", "_values")
+
+    def __init__(self, **values: Any):
+        self._values = {name: _plain(value) for name, value in values.items()}
+        self._exact: dict[str, Exact] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._values.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Point) and self._values == other._values
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self._values,)
+
+    def __repr__(self) -> str:
+        return f"Point({', '.join(f'{k}={v!r}' for k, v in self._values.items())})"
+
+    def __str__(self) -> str:
+        return ", ".join(f"{k} = {_brief(v)}" for k, v in self._values.items())
+
+    @property
+    def d(self) -> int:
+        """The dimension."""
+        return int(self._values["d"])
+
+    def exact(self, name: str) -> Exact:
+        """The named parameter as an exact number."""
+        if name not in self._exact:
+            self._exact[name] = exact(self._values[name], self._names(name), name=name)
+        return self._exact[name]
+
+    def expression(self, text: str) -> Exact:
+        """An expression in this point's parameters as an exact number."""
+        return exact(text, self._names(None), name="expression")
+
+    def _names(self, before: str | None) -> dict[str, Any]:
+        names = {}
+        for key in self._values:
+            if key == before:
+                break
+            if self._numeric(key):
+                names[key] = self.exact(key)
+        return names
+
+    def _numeric(self, key: str) -> bool:
+        try:
+            self.exact(key)
+        except (ValueError, TypeError):
+            return False
+        return True
+
+    def fraction(self, name: str) -> Fraction:
+        """The named parameter as a rational number; only for parameters that are."""
+        value = self.exact(name).fraction
+        if value is None:
+            raise ValueError(f"{name} = {self._values[name]} is not rational")
+        return value
+
+    def ball(self, name: str) -> Ball:
+        """The named parameter as a ball at the current precision."""
+        return ball(self.exact(name))
+
+    def but(self, **values: Any) -> Point:
+        """This point with some parameters replaced or added."""
+        return Point(**{**self._values, **values})
+
+    def without(self, *names: str) -> Point:
+        """This point with some parameters removed."""
+        return Point(**{k: v for k, v in self._values.items() if k not in names})
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values for a JSON report."""
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in self._values.items()}
+
+
+def _rebuild(values: dict[str, Any]) -> Point:
+    return Point(**values)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        return tuple(_plain(x) for x in value)
+    return value
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, tuple) and len(value) > 4:
+        return f"({', '.join(map(str, value[:3]))}, ... {len(value)} values)"
+    return str(value)

@@ -1,0 +1,93 @@
+"""Re-evaluating the points a JSON report recorded, without grids and without searching."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from popgd.ball import Enclosure
+from popgd.errors import BadFile
+
+from .claim import Claim
+from .collect import by_id, constant
+from .judge import CAP, judge
+from .point import Point
+
+__all__ = ["Replayed", "read", "replay"]
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One recorded number, evaluated again.
+
+    Attributes
+    ----------
+    id : str
+    what : str
+        "margin", or the name of the sharp constant.
+    point : Point
+    recorded, now : Enclosure or None
+    agrees : bool
+        Whether both can be the same number; for a supremum over a grid, whether the value
+        at its point stays within the recorded bounds.
+    """
+
+    id: str
+    what: str
+    point: Point
+    recorded: Enclosure | None
+    now: Enclosure | None
+
+    @property
+    def agrees(self) -> bool:
+        if self.recorded is None or self.now is None:
+            return self.recorded is self.now
+        return self.recorded.overlaps(self.now)
+
+
+def read(path: str | Path) -> list[dict[str, Any]]:
+    """The claims of a JSON report.
+
+    Raises
+    ------
+    BadFile
+        When the file is missing or is no report.
+    """
+    try:
+        claims = json.loads(Path(path).read_text(encoding="utf-8"))["claims"]
+        unknown = [entry["id"] for entry in claims if entry["id"] not in by_id()]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadFile(f"{path}: not a report written by `proofs-check --json` ({error})") from error
+    if unknown:
+        raise BadFile(f"{path}: no claim is called {unknown[0]}; it is from another version")
+    return claims
+
+
+def replay(entries: list[dict[str, Any]], cap: int = CAP) -> Iterator[Replayed]:
+    """Evaluate every recorded worst and sharp point again."""
+    for entry in entries:
+        claim = by_id()[entry["id"]]
+        if entry.get("worst"):
+            yield _margin(claim, entry["worst"], cap)
+        if entry.get("sharp") and claim.sharp is not None:
+            yield _constant(claim, entry["sharp"])
+
+
+def _margin(claim: Claim, recorded: dict[str, Any], cap: int) -> Replayed:
+    point = Point(**recorded["point"])
+    now = judge(claim, point, cap).margin
+    return Replayed(claim.id, "margin", point, _enclosure(recorded["margin"]), now)
+
+
+def _constant(claim: Claim, recorded: dict[str, Any]) -> Replayed:
+    assert claim.sharp is not None
+    point = Point(**recorded["point"])
+    value = constant(claim.sharp, point)
+    return Replayed(claim.id, recorded["name"], point, _enclosure(recorded["value"]), value)
+
+
+def _enclosure(pair: list[str] | None) -> Enclosure | None:
+    return None if pair is None else Enclosure(*pair)
