@@ -9,8 +9,8 @@ import numpy as np
 
 from . import languages, words
 from ._files import load_arrays, save_arrays
-from .word_counts import narrow
 from .errors import BadFile, BadParameter
+from .word_counts import narrow
 from .wordbatch import WordBatch
 
 __all__ = ["load_batch", "save_batch"]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from . import _validate as check
-from .word_blocks import Block, blocks, forward
-from .word_counts import check_task
-from .word_kernel import attended, total
 from .languages import Task
 from .objective import Evaluation, OutputMinimum
+from .word_blocks import Block, blocks, forward
+from .word_counts import check_task
+from .word_cube import cubes
+from .word_kernel import attended, total
 from .wordbatch import WordBatch
 
 __all__ = ["EmpiricalRisk"]
@@ -64,12 +66,16 @@ class EmpiricalRisk:
         self.task: Any = _common_task(self.batches) if task is None else task
         check_task(self.task, self.d)
         self._targets = [] if self.task is None else list(self.task.targets)
-        entries = sum(len(b) * b.d for b in self.batches if not b.is_sparse)
-        self._blocks: list[list[Block]] = [blocks(b, entries) for b in self.batches]
+        self._cubes = cubes(self.batches)
 
     def __repr__(self) -> str:
         shown = f"{len(self.batches)} batches" if self.stacked else repr(self.batch)
         return f"EmpiricalRisk({shown}, task={self.task!r})"
+
+    @cached_property
+    def _blocks(self) -> list[list[Block]]:
+        entries = sum(len(b) * b.d for b in self.batches if not b.is_sparse)
+        return [blocks(b, entries) for b in self.batches]
 
     def value(self, alpha: Any, beta: Any, residual: Any = None) -> Any:
         """Empirical risk, float or array over the batch axes."""
@@ -137,11 +143,30 @@ class EmpiricalRisk:
         positive = beta - 2.0
         if residual is not None:
             positive[..., self._targets] = residual
+        if self._cubes:
+            return self._by_cubes(lead, alpha, positive, beta)
 
         def sums(words: list[Block], a: np.ndarray, v: np.ndarray, w: np.ndarray) -> Any:
             return total(words, a, v, w, gradient)
 
         return Evaluation(*self._over_batches(sums, lead, alpha, positive, beta))
+
+    def _by_cubes(self, lead: tuple[int, ...], *weights: np.ndarray) -> Evaluation:
+        """Value and gradient of a stack of small equal batches."""
+        many = len(self.batches)
+        rows = [w.reshape(-1, many, self.d) for w in weights]
+        mass = np.array([b.total for b in self.batches])
+        value = np.empty(rows[0].shape[:2])
+        by_alpha, by_beta = np.empty(rows[0].shape), np.empty(rows[0].shape)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            for i in range(len(value)):
+                for where, cube in self._cubes:
+                    sums = cube.total(*(w[i, where] for w in rows))
+                    value[i, where] = sums.value / mass[where]
+                    by_alpha[i, where] = sums.alpha / mass[where, None]
+                    by_beta[i, where] = sums.beta / mass[where, None]
+        vector = (*lead, self.d)
+        return Evaluation(value.reshape(lead), by_alpha.reshape(vector), by_beta.reshape(vector))
 
     def _over_batches(self, sums: Any, lead: tuple[int, ...], *weights: np.ndarray) -> list[Any]:
         """sums(blocks, *rows) / total for every batch and chunk of rows, put in shape."""

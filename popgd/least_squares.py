@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .word_blocks import Block
 from .empirical_hessian import EmpiricalHessian, well_conditioned_factor
+from .word_blocks import Block
 from .word_kernel import attended, total
 
 __all__ = ["minimum"]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from . import _validate as check
-from .word_counts import check_task, narrow, sparse_counts, worth_csr
 from .languages import Task
+from .word_counts import check_task, narrow, sparse_counts, worth_csr
 from .wordbatch import WordBatch, labels_of
 
 __all__ = ["sample_words"]

@@ -115,7 +115,7 @@ def check_counts(counts: Any) -> Any:
         rule = "a word needs at least one symbol"
         raise check.refuse(f"counts[{empty[0]}]", array[empty[0]], rule, "drop empty words")
     array = narrow(array)
-    if array.size >= CSR_SIZE and worth_csr(np.count_nonzero(array), array.size):
+    if array.size >= CSR_SIZE and worth_csr(int(np.count_nonzero(array)), array.size):
         from scipy.sparse import csr_array
 
         return csr_array(array)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from . import _validate as check
+from .languages import Task
 from .word_counts import (
     alphabet,
     check_counts,
@@ -26,7 +27,6 @@ from .word_counts import (
     sparse_counts,
     worth_csr,
 )
-from .languages import Task
 
 __all__ = ["WordBatch"]
 
