@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .cells import Facts, Frame, labelled, pieces
+from .cells import Facts, Frame, Piece, labelled, pieces
 from .errors import PrecisionExhausted
 from .languages import Task
 from .moments import cell_gradient, cell_value
@@ -95,10 +95,7 @@ class IntegralRoute:
     def _chunks(self, inputs: Inputs) -> Iterator[_Chunk]:
         """Pieces with residual weights v (f - y = v . gamma), in chunks that fit the cache."""
         for piece in pieces(inputs.alpha, self.cells):
-            v = inputs.beta[piece.rows] - (2.0 if piece.sign > 0 else 0.0)
-            if inputs.residual is not None:
-                given = inputs.residual[piece.rows]
-                v[:, self.targets] = given if piece.sign > 0 else 2.0 + given
+            v = self._residual_weights(inputs, piece)
             frame = Frame(self.facts, piece)
             if len(v) == 1:
                 yield _Chunk(frame, v)
@@ -109,6 +106,14 @@ class IntegralRoute:
                 part = slice(start, start + max(1, ENTRIES // (nodes * self.facts.d)))
                 yield _Chunk(frame.at(part), v[part])
                 start = part.stop
+
+    def _residual_weights(self, inputs: Inputs, piece: Piece) -> np.ndarray:
+        """v with f - y = v . gamma on the words of this piece, shape (rows, d)."""
+        v = inputs.beta[piece.rows] - (2.0 if piece.sign > 0 else 0.0)
+        if inputs.residual is not None:
+            given = inputs.residual[piece.rows]
+            v[:, self.targets] = given if piece.sign > 0 else 2.0 + given
+        return v
 
     def _grid(self, frame: Frame, margin: float = 0.0) -> Grid:
         return frame.grid(self.h, self.tolerance, margin)
