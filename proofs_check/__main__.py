@@ -1,4 +1,4 @@
-"""`proofs-check`: judge the paper's claims. The table or JSON goes to stdout, progress to stderr."""
+"""`proofs-check`: judge the paper's claims. The report goes to stdout, progress to stderr."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class Attention:
         largest = (a + c + root) / 2
         return largest, (a * c - b * b) / largest
 
-    def error(self, residual: Any, background: Any) -> tuple[Ball, Ball]:
+    def error(self, residual: Ball, background: Ball) -> tuple[Ball, Ball]:
         """beta - beta* on the orthonormal basis."""
         star = self.optimum
         return residual - star[0], (background - star[1]) * ball(self.d - 1).sqrt()

@@ -29,6 +29,7 @@ from .verdict import Kind, Verdict
 __all__ = ["CAP", "Judgement", "judge", "within"]
 
 START = 96  # bits: decides most inequalities
+IDENTITY_START = 160  # bits: enough for a radius of 10^-30 in most identities
 CAP = 768  # bits: a default; more helps only a claim reported undecided
 ATTAINED = Fraction(1, 10**30)  # radius at which 0 inside the margin counts as `holds to`
 DIGITS = 12  # of reported margins
@@ -99,7 +100,7 @@ def judge(claim: Claim, point: Point, cap: int = CAP) -> Judgement:
     if inside is None:
         note = "a hypothesis is undecided; raise --precision"
         return Judgement(point, Verdict.UNDECIDED, note=note)
-    bits = min(START, cap)
+    bits = min(IDENTITY_START if claim.kind is Kind.IDENTITY else START, cap)
     while True:
         with precision(bits):
             found = _attempt(claim, point, last=bits >= cap)
