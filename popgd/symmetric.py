@@ -8,13 +8,14 @@ weights matter. Everything here broadcasts, at a cost that does not grow with d,
 from __future__ import annotations
 
 from .moment_table import MomentTable
-from .symmetric_accuracy import accuracy
+from .symmetric_accuracy import AccuracyTable, accuracy
 from .symmetric_moments import Moments, moments, moments_error_bound, uniform_moments
 from .symmetric_phases import ThreePhase, phase1, phase2, phase3, steps_to_reach, three_phase
 from .symmetric_quadratic import SymmetricMinimum
 from .symmetric_state import Gradient, State, gradient, log_risk, minimize_output, risk
 
 __all__ = [
+    "AccuracyTable",
     "Gradient",
     "MomentTable",
     "Moments",

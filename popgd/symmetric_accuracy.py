@@ -12,22 +12,29 @@ from typing import Any
 
 import numpy as np
 
+from . import _validate as check
 from .symmetric_moments import dimensions
 from .symmetric_quadratic import plain
 from .symmetric_state import State, check_shapes, check_state
 
-__all__ = ["accuracy"]
+__all__ = ["AccuracyTable", "accuracy"]
 
 # P(C_s > K) = r^K/2 < 2^-(K+1): 7e-18 dropped
 COUNTS = 56
 ROWS = 1024
+TABLE_ROWS = 65536
 # b exceeds this many alphabets with probability below e^-10000
 FAR = 1e5
+# the table: counts with P(C_s > 46) = 7e-15 left out, b up to 45 alphabets (mass e^-45 beyond)
+TABLE_D = 5000
+TABLE_COUNTS = 46
+TABLE_REACH = 45
+TABLE_DROP = 2e-16
 # a threshold is decided in exact arithmetic when doubles cannot tell it from an integer
 ULPS = 16.0
 
 
-def accuracy(state: State, d: Any) -> Any:
+def accuracy(state: State, d: Any, table: AccuracyTable | None = None) -> Any:
     """Probability that the sign of the prediction is the label, sign(0) being -1.
 
     Parameters
@@ -36,6 +43,8 @@ def accuracy(state: State, d: Any) -> Any:
         Weights; fields may be arrays.
     d : array_like of int
         Alphabet size, 2 <= d <= 10^15; broadcasts with the state.
+    table : AccuracyTable, optional
+        All steps at this d, worth building from about 10^5 states.
 
     Returns
     -------
@@ -63,13 +72,17 @@ def accuracy(state: State, d: Any) -> Any:
         state.alpha_target, state.alpha_background, state.residual, state.beta_background, sizes
     )  # fmt: skip
     columns = [np.broadcast_to(np.asarray(x, dtype=float), shape).ravel() for x in fields]
+    threshold, rows = _threshold_sum, ROWS
+    if table is not None:
+        table.check(sizes)
+        threshold, rows = table.threshold_sum, TABLE_ROWS
     out = np.empty(columns[0].size)
-    for start in range(0, out.size, ROWS):
-        out[start : start + ROWS] = _block(*(x[start : start + ROWS] for x in columns))
+    for start in range(0, out.size, rows):
+        out[start : start + rows] = _block(threshold, *(x[start : start + rows] for x in columns))
     return plain(out.reshape(shape))
 
 
-def _block(top: Any, low: Any, v: Any, beta: Any, d: Any) -> np.ndarray:
+def _block(threshold: Any, top: Any, low: Any, v: Any, beta: Any, d: Any) -> np.ndarray:
     """Accuracy of one block of states, all columns of one length."""
     ahead, behind = 1 + v, 1 - beta  # beta_s - 1 and 1 - beta_j, signs exact
     gap = top - low
@@ -81,12 +94,19 @@ def _block(top: Any, low: Any, v: Any, beta: Any, d: Any) -> np.ndarray:
     rows = np.flatnonzero(below | beyond)
     if rows.size:
         columns = (x[rows] for x in (top, low, v, beta, d))
-        right[rows] = _threshold_sum(below[rows], *columns)
+        right[rows] = threshold(below[rows], *columns)
     return right + np.where(behind >= 0, 0.5, 0.0)
 
 
 def _threshold_sum(below: Any, top: Any, low: Any, v: Any, beta: Any, d: Any) -> np.ndarray:
     """E_+[1{b <= n_c}] where `below`, E_+[1{b > n_c}] elsewhere."""
+    far = _slope(top, low, v, beta)[1] >= FAR * d
+    if far.any():
+        out = np.where(below, 0.5, 0.0)
+        rows = np.flatnonzero(~far)
+        if rows.size:
+            out[rows] = _threshold_sum(*(x[rows] for x in (below, top, low, v, beta, d)))
+        return out
     from scipy.special import betainc, betaincc
 
     counts = np.arange(1.0, COUNTS + 1)
@@ -103,11 +123,8 @@ def _threshold_sum(below: Any, top: Any, low: Any, v: Any, beta: Any, d: Any) ->
 
 def _last(below: Any, top: Any, low: Any, v: Any, beta: Any, d: Any, counts: Any) -> np.ndarray:
     """n_c: the largest b with b < c kappa (where `below`) or b <= c kappa."""
+    gap, kappa = _slope(top, low, v, beta)
     with np.errstate(all="ignore"):
-        gap = top - low
-        half = np.exp(np.clip(gap, -1400, 1400) / 2)
-        kappa = np.abs((1 + v) / (1 - beta)) * half * half
-        kappa = np.where(np.isneginf(gap) | (v == -1), 0.0, kappa)
         limit = np.minimum(kappa[:, None] * counts, FAR * d[:, None])
     # an open threshold at 0+ still admits b = 0
     last = np.where(below[:, None], np.maximum(np.ceil(limit) - 1, 0), np.floor(limit))
@@ -119,6 +136,15 @@ def _last(below: Any, top: Any, low: Any, v: Any, beta: Any, d: Any, counts: Any
         exact = (float(x[row]) for x in (top, low, v, beta))
         last[row, column] = _exact_last(bool(below[row]), *exact, int(counts[column]))
     return last
+
+
+def _slope(top: Any, low: Any, v: Any, beta: Any) -> tuple[np.ndarray, np.ndarray]:
+    """gap and kappa = |beta_s - 1| e^gap / |1 - beta_j|: thresholds are b = c kappa."""
+    with np.errstate(all="ignore"):
+        gap = top - low
+        half = np.exp(np.clip(gap, -1400, 1400) / 2)
+        kappa = np.abs((1 + v) / (1 - beta)) * half * half
+        return gap, np.where(np.isneginf(gap) | (v == -1), 0.0, kappa)
 
 
 def _exact_last(below: bool, top: float, low: float, v: float, beta: float, count: int) -> int:
@@ -138,3 +164,75 @@ def _exact_last(below: bool, top: float, low: float, v: float, beta: float, coun
             if abs(value - mp.nint(value)) > mpf(10) ** (10 - digits) * value:
                 return int(mp.floor(value))
         digits *= 2
+
+
+class AccuracyTable:
+    """Every step of the accuracy at one d: words (c, b) sorted by b/c, with cumulative mass.
+
+    Parameters
+    ----------
+    d : int
+        Alphabet size, 2 <= d <= 5000 (the table holds about 1000 d entries).
+
+    Raises
+    ------
+    BadParameter
+        When d is out of range.
+
+    Notes
+    -----
+    Source: THEORY 4. Error: estimated, 1e-12 absolute; words of mass 2e-14 in all are dropped.
+    States within rounding of a step go to the exact path.
+    """
+
+    def __init__(self, d: int):
+        remedy = f"pass 2 <= d <= {TABLE_D}, or call accuracy without a table"
+        self.d = check.integer("d", d, 2, TABLE_D, remedy=remedy)
+        rho, r = 2 / self.d, (self.d - 2) / (2 * (self.d - 1))
+        b = np.arange(TABLE_REACH * self.d)
+        pmf = rho * (1 - rho) ** b
+        steps, masses = [], []
+        for c in range(1, TABLE_COUNTS + 1):
+            pmf = pmf * (rho * (b + c) / c)
+            mass = pmf * (0.5 * (1 - r) * r ** (c - 1))
+            kept = np.flatnonzero(mass > TABLE_DROP / b.size)
+            steps.append(b[kept] / c)
+            masses.append(mass[kept])
+        step, mass = np.concatenate(steps), np.concatenate(masses)
+        order = np.argsort(step)
+        self._step = step[order]
+        total = np.cumsum(mass[order], dtype=np.longdouble)
+        self._below = np.concatenate([[0.0], total.astype(float)])
+
+    def __repr__(self) -> str:
+        return f"AccuracyTable(d={self.d}, steps={self._step.size})"
+
+    def check(self, d: np.ndarray) -> None:
+        """Refuse another d."""
+        if np.any(d != self.d):
+            raise check.refuse(
+                "table", self, "was built for another d", "pass one d and the AccuracyTable of it"
+            )
+
+    def threshold_sum(
+        self, below: Any, top: Any, low: Any, v: Any, beta: Any, d: Any
+    ) -> np.ndarray:
+        """The kernel `_threshold_sum` by look-up."""
+        gap, kappa = _slope(top, low, v, beta)
+        # at kappa = 0+ words with b = 0 are in: they are the steps at 0
+        kappa = np.maximum(kappa, 1e-300)
+        left = self._step.searchsorted(kappa)
+        near = np.minimum(left, self._step.size - 1)
+        slack = ULPS * (1 + np.abs(gap)) * 2.0**-53 * kappa
+        with np.errstate(invalid="ignore"):
+            close = (np.abs(self._step[near] - kappa) <= slack) | (
+                np.abs(self._step[np.maximum(left, 1) - 1] - kappa) <= slack
+            )
+        close &= kappa < FAR * self.d
+        # no step between: open and closed thresholds count the same words
+        inside = self._below[left]
+        out = np.where(below, inside, 0.5 - inside)
+        rows = np.flatnonzero(close)
+        if rows.size:
+            out[rows] = _threshold_sum(*(x[rows] for x in (below, top, low, v, beta, d)))
+        return out

@@ -52,13 +52,13 @@ class OutputDescent:
         m11 = q.rho * a
         cross, c = 2 * m11 / np.sqrt(n), (v + q.rho * m11 + 0.5) / n
         difference = a - c
-        spread = np.hypot(difference, cross)
+        spread = np.sqrt(difference * difference + cross * cross)
         largest = (a + c + spread) / 2
         smallest = a * (v + 0.5) / n / largest
         long = np.abs(difference) + spread
         x = np.where(difference >= 0, long, cross)
         y = np.where(difference >= 0, cross, long)
-        norm = np.hypot(x, y)
+        norm = np.sqrt(x * x + y * y)
         flat = norm == 0
         norm = np.where(flat, 1.0, norm)
         return largest, smallest, np.where(flat, 1.0, x / norm), y / norm
@@ -125,12 +125,12 @@ class OutputDescent:
     def weights(self, steps: Any) -> tuple[Any, Any]:
         """Target residual and background weight after `steps` steps; NaN where diverged."""
         largest, smallest, x, y = self._spectrum
-        one = self._parts[0] * _power(self.eta * largest, self._log_factors[0], steps)
-        two = self._parts[1] * _power(self.eta * smallest, self._log_factors[1], steps)
-        target = self.minimum.residual_target + x * one - y * two
-        background = self.minimum.beta_background + (y * one + x * two) / np.sqrt(
-            self.quadratic.d - 1
-        )
+        (one, two), (f1, f2), best = self._parts, self._log_factors, self.minimum
+        left = (_power(self.eta * largest, f1, steps), _power(self.eta * smallest, f2, steps))
+        root = np.sqrt(self.quadratic.d - 1)
+        target = _combine(self.v, best.residual_target, (x * one, -y * two), left)
+        shares = (y * one / root, x * two / root)
+        background = _combine(self.beta, best.beta_background, shares, left)
         lost = self.diverged(steps)
         return np.where(lost, np.nan, target), np.where(lost, np.nan, background)
 
@@ -170,11 +170,34 @@ def _times(steps: Any, log: Any) -> Any:
     return np.where((steps == 0) | (log == 0), 0.0, product)
 
 
-def _power(x: Any, log: Any, steps: Any) -> Any:
-    """(1 - x)^steps with the sign of odd powers."""
+def _power(x: Any, log: Any, steps: Any) -> tuple[Any, Any]:
+    """F = (1 - x)^steps with the sign of odd powers, and F - 1."""
     odd = (x > 1) & (np.mod(np.where(np.isinf(steps), 0.0, steps), 2) == 1)
-    size = np.exp(_times(steps, log))
-    return np.where(odd, -size, size)
+    exponent = _times(steps, log)
+    moved = np.expm1(exponent)
+    size = np.exp(exponent)
+    return np.where(odd, -size, size), np.where(odd, -size - 1, moved)
+
+
+def _combine(start: Any, end: Any, shares: Any, left: Any) -> Any:
+    """end + F1 P1 + F2 P2 where start = end + P1 + P2, by the route with the least cancellation.
+
+    Near the end the end is the base, near the start the start; between the two, when one
+    component is gone and the other has hardly moved, the start without the first component.
+    """
+    (p1, p2), ((f1, m1), (f2, m2)) = shares, left
+    routes = (
+        (np.abs(end), end, f1 * p1, f2 * p2),
+        (np.abs(start), start, m1 * p1, m2 * p2),
+        (np.abs(start) + np.abs(p1), start - p1, f1 * p1, m2 * p2),
+    )
+    best = size = None
+    for base_size, base, one, two in routes:
+        largest = base_size + np.abs(one) + np.abs(two)
+        value = base + (one + two)
+        best = value if best is None else np.where(largest < size, value, best)
+        size = largest if size is None else np.minimum(size, largest)
+    return best
 
 
 def _risk(steps: Any, floor: Any, a1: Any, f1: Any, a2: Any, f2: Any) -> Any:
