@@ -1,0 +1,246 @@
+"""Regime boundaries of the phase diagram as curves: solved, not read off pixels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _validate as check
+from .diagram import _axis, _count, _sizes
+from .diagram_tiles import first, push, table, uniform
+from .symmetric_descent import OutputDescent
+from .symmetric_quadratic import quadratic
+
+if TYPE_CHECKING:
+    import xarray
+
+__all__ = ["boundaries", "theorem_line", "turning_point"]
+
+STATUS = ("solved", "not_needed", "impossible")
+SOLVED, NOT_NEEDED, IMPOSSIBLE = range(3)
+WIDTH = 1e-10
+"""Relative half-width of the brackets that enclosures prove."""
+# scan for the first success: spacing in the gap, and how far beyond the gap that suffices
+PER_UNIT, BEYOND = 16, 8.0
+BITS = 64  # of the balls: about 1e-14 of a risk, and more where the gap is large
+BISECTIONS = 60
+
+
+def boundaries(
+    d: Any,
+    eta1: Any,
+    epsilon: Any = 0.01,
+    *,
+    steps: Any = math.inf,
+    eta3: float = 1.0,
+    certify: bool = True,
+) -> xarray.Dataset:
+    """Smallest eta2 with which training reaches epsilon, as a curve over eta1.
+
+    Parameters
+    ----------
+    d : int or sequence of int
+        Alphabet sizes, 2 <= d <= 10^15.
+    eta1 : float or 1-D array_like
+        Learning rates of phase 1, >= 0.
+    epsilon : float or 1-D array_like
+        Target risks, > 0.
+    steps, eta3 : int or inf, float
+        Phase 3; with ``steps=inf`` the curve is where the attention suffices.
+    certify : bool
+        Prove with enclosures that the risk is above epsilon at eta2 (1 - 1e-10) and at most
+        epsilon at eta2 (1 + 1e-10); costs about 10 ms a point.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``d, epsilon, eta1``: ``eta2``, NaN where ``status`` (see its ``flag_meanings``) is
+        "impossible" and 0 where uniform attention already suffices ("not_needed");
+        ``bracketed``: whether the bracket is proved; ``theorem``: d^2/eta1 ln(d/epsilon), the
+        theorem's own line at C = 1; ``constant``: eta2 / theorem. Over ``d``: ``eta1_turn``,
+        beyond which phase 2 turns attention away from the target, and ``turn_bracketed``.
+
+    Raises
+    ------
+    BadParameter
+        When an argument breaks a rule.
+
+    Notes
+    -----
+    "Smallest" means the first success on a scan of the gap in steps of 1/16 from 0, solved to
+    rounding between its neighbours; a success region narrower than that, below the curve, would
+    be missed. What is proved is the crossing. Source: Paper A.7; THEORY 5. Error: proved
+    (1e-10 relative) where ``bracketed``, else estimated.
+
+    Examples
+    --------
+    >>> import popgd
+    >>> curve = popgd.boundaries(50, [0.1, 1.0], 0.01)
+    >>> [round(float(x), 3) for x in curve.constant.squeeze()]
+    [0.363, 0.366]
+    """
+    sizes, rates, targets = _sizes(d), _axis("eta1", eta1), _axis("epsilon", epsilon)
+    if not (targets > 0).all():
+        raise check.refuse("epsilon", epsilon, "every target must be > 0", "pass a risk > 0")
+    rate, count = check.real("eta3", eta3, 0.0, closed="left"), _count(steps)
+    shape = (len(sizes), targets.size, rates.size)
+    eta2, status = np.full(shape, np.nan), np.full(shape, IMPOSSIBLE, dtype=np.int8)
+    bracketed = np.zeros(shape, dtype=bool)
+    for i, size in enumerate(sizes):
+        for j, target in enumerate(targets):
+            eta2[i, j], status[i, j] = _solve(size, rates, target, rate, count)
+            if certify:
+                for k in np.flatnonzero(status[i, j] == SOLVED):
+                    point = (float(rates[k]), float(eta2[i, j, k]), rate, count)
+                    bracketed[i, j, k] = _bracketed(size, *point, float(target))
+    return _dataset(sizes, targets, rates, (eta2, status, bracketed), rate, count, certify)
+
+
+def theorem_line(d: Any, eta1: Any, epsilon: Any, constant: float = 1.0) -> Any:
+    """The theorem's own line eta2 = C d^2/eta1 ln(d/epsilon); arguments broadcast.
+
+    Notes
+    -----
+    Source: Paper A.7 (Theorem 2). The text leaves C open. Error: none (a few rounding errors).
+    """
+    size = check.real_array("d", d, 2, 1e15)
+    rate = check.real_array("eta1", eta1, 0.0, closed="right", remedy="pass learning rates > 0")
+    target = check.real_array("epsilon", epsilon, 0.0, closed="right", remedy="pass a risk > 0")
+    c = check.real("constant", constant, 0.0)
+    line = c * size**2 / rate * np.log(size / target)
+    return float(line) if line.ndim == 0 else line
+
+
+def turning_point(d: Any) -> float:
+    """eta1 beyond which phase 2 turns attention away from the target; inf at d = 2.
+
+    Parameters
+    ----------
+    d : int
+        Alphabet size, 2 <= d <= 10^15.
+
+    Notes
+    -----
+    The gap is proportional to 2 M11 - eta1 (2 M21/d + (d-2) M12/(d(d-1))) at gap 0.
+    Source: THEORY 5. Error: estimated, 1e-13 relative; `boundaries` brackets it by enclosures.
+    """
+    size = check.integer("d", d, 2, 10**15)
+    if size == 2:
+        return math.inf
+    m = uniform(size).m
+    return float(2 * m.m11 / (2 * m.m21 / size + (size - 2) / (size * (size - 1.0)) * m.m12))
+
+
+def _solve(
+    d: int, eta1: np.ndarray, epsilon: float, eta3: float, steps: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """eta2 and status for every eta1 at one d and epsilon."""
+    with np.errstate(all="ignore"):
+        one = first(d, eta1)
+        each = push(d, one)
+        side = np.where(each < 0, -1.0, 1.0)
+        # 2 V <= 2 (d/e^gap)^2: beyond this gap the floor lies far below epsilon
+        reach = max(math.log(d) + 0.5 * math.log(2 / epsilon), 0.0) + BEYOND
+        gaps = np.arange(math.ceil(reach * PER_UNIT) + 1) / PER_UNIT
+
+        def excess(gap: np.ndarray, rows: Any) -> np.ndarray:
+            q = quadratic(gap, np.asarray(float(d)), table(d))
+            v, beta = one.residual[rows], one.beta_background[rows]
+            shape = (slice(None), None) if gap.ndim == 2 else slice(None)
+            return np.asarray(OutputDescent(q, v[shape], beta[shape], eta3).risk(steps)) - epsilon
+
+        everything = np.arange(eta1.size)
+        reached = excess(side[:, None] * gaps, everything) <= 0
+        found = reached.any(axis=1)
+        hit = reached.argmax(axis=1)
+        status = np.where(~found, IMPOSSIBLE, np.where(hit == 0, NOT_NEEDED, SOLVED))
+        # without a push (eta1 = 0, d = 2) no eta2 moves the attention
+        status[(each == 0) & (hit > 0)] = IMPOSSIBLE
+        rows = np.flatnonzero(status == SOLVED)
+        low, high = gaps[hit[rows] - 1], gaps[hit[rows]]
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            below = excess(side[rows] * middle, rows) > 0
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        eta2 = np.where(status == NOT_NEEDED, 0.0, np.nan)
+        eta2[rows] = high / np.abs(each[rows])
+    return eta2, status.astype(np.int8)
+
+
+def _bracketed(d: int, eta1: float, eta2: float, eta3: float, steps: float, epsilon: float) -> bool:
+    """Whether enclosures prove that the risk crosses epsilon within 1e-10 of eta2."""
+    from fractions import Fraction
+
+    from .ball import ball, compare, precision
+    from .certified_symmetric import three_phase
+
+    if not math.isfinite(eta2):
+        return False
+    count = steps if math.isinf(steps) else int(steps)
+    for side, wanted in ((-1, 1), (1, -1)):
+        rate = Fraction(eta2) * (1 + side * Fraction(1, 10**10))
+        bits = BITS + 2 * (int(count).bit_length() if isinstance(count, int) else 0)
+        with precision(bits):
+            run = three_phase(d, ball(eta1), ball(rate), ball(eta3), count)
+            if compare(ball(eta3) * run.largest_eigenvalue, 2) != -1 and count != 0:
+                return False
+            if compare(run.risks[3], ball(epsilon)) != wanted:
+                return False
+    return True
+
+
+def _turn_bracketed(d: int, eta1: float) -> bool:
+    """Whether enclosures prove that the gap changes sign within 1e-10 of eta1."""
+    from fractions import Fraction
+
+    from .ball import ball, precision, sign
+    from .certified_symmetric import phase_two
+
+    if not math.isfinite(eta1):
+        return False
+    with precision(BITS + 32):
+        return all(
+            sign(phase_two(d, ball(Fraction(eta1) * (1 + side * Fraction(1, 10**10))), ball(1)))
+            == -side
+            for side in (-1, 1)
+        )
+
+
+def _dataset(
+    sizes: Sequence[int],
+    targets: np.ndarray,
+    rates: np.ndarray,
+    curves: tuple[np.ndarray, np.ndarray, np.ndarray],
+    eta3: float,
+    steps: float,
+    certify: bool,
+) -> xarray.Dataset:
+    import xarray
+
+    from . import __version__
+
+    eta2, status, bracketed = curves
+    dims = ("d", "epsilon", "eta1")
+    turns = [turning_point(d) for d in sizes]
+    proved = [certify and _turn_bracketed(d, x) for d, x in zip(sizes, turns)]
+    size, target = np.asarray(sizes, dtype=float)[:, None, None], targets[:, None]
+    with np.errstate(divide="ignore"):
+        line = size**2 / rates * np.log(size / target)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        constant = np.where(np.isinf(line), np.nan, eta2 / line)
+    flags = {"flag_values": np.arange(3, dtype=np.int8), "flag_meanings": " ".join(STATUS)}
+    data = {
+        "eta2": (dims, eta2, {"long_name": "smallest eta2 that reaches epsilon", "units": "1"}),
+        "status": (dims, status, {"long_name": "what eta2 means", **flags}),
+        "bracketed": (dims, bracketed, {"long_name": "crossing proved within 1e-10"}),
+        "theorem": (dims, line, {"long_name": "d^2/eta1 ln(d/epsilon)", "units": "1"}),
+        "constant": (dims, constant, {"long_name": "eta2 / theorem", "units": "1"}),
+        "eta1_turn": ("d", turns, {"long_name": "eta1 beyond which the gap is < 0", "units": "1"}),
+        "turn_bracketed": ("d", proved, {"long_name": "sign change proved within 1e-10"}),
+    }
+    coords = {"d": list(sizes), "epsilon": targets, "eta1": rates, "eta3": eta3, "steps": steps}
+    attrs = {"source": f"popgd {__version__}, boundaries", "popgd_version": __version__}
+    return xarray.Dataset(data, coords, attrs | {"certified": int(certify), "bracket": WIDTH})

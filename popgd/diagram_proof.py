@@ -1,0 +1,136 @@
+"""Proven bounds on the float risk of a phase diagram, pixel by pixel, in vectorised form.
+
+A first-order running error analysis with room to spare: it starts from what is proved about the
+moments and ends in |computed risk - true risk| <= bound. It is only meant to decide on which
+side of epsilon a risk lies, so every constant is rounded up generously. Kernels, unchecked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .symmetric_descent import OutputDescent
+
+__all__ = ["MOMENT_BOUND", "Proof", "gap_error", "prove"]
+
+UNIT = 2.0**-53
+MOMENT_BOUND = 4e-12
+"""Relative error that no scaled moment from a `MomentTable` exceeds.
+
+A scaled moment F(g) is analytic for |Im g| < pi, grows by at most e^(3 |dg|) along the real axis and
+by at most sqrt(8) up to |Im g| = pi/2, since |1 + r e^(it)| >= (1 + r)/sqrt(2) there. On a piece
+1/8 wide the Bernstein ellipse with imaginary half-axis pi/2 has rho = 50.2 and real half-axis
+1.58, so F <= 385 min F on it and interpolation at 9 Chebyshev points errs by at most
+4 * 385 rho^-8/(rho - 1) = 7.7e-13. The data carry 4e-14 (`moments_error_bound`), amplified by the
+Lebesgue constant 2.4 and e^(3/8); rounding in the fit and in Horner's rule is below 1e-12.
+"""
+UNIFORM_BOUND = 5e-14
+"""The same for the direct moments at gap 0 (`moments_error_bound`)."""
+TINY = 1e-300
+# beyond this gap only scaled moments matter, and they are at their limits
+FLAT = 750.0
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """What is proved about one block of pixels.
+
+    Attributes
+    ----------
+    risk, floor : array
+        Bounds on the absolute error of the risk after T steps and of its floor; inf: none.
+    converges : array of bool
+        Whether eta3 lambda_max lies on the computed side of 2 for certain.
+    """
+
+    risk: Any
+    floor: Any
+    converges: Any
+
+
+def gap_error(eta2: Any, d: float, v: Any, beta: Any, beta_target: Any, m: Any) -> Any:
+    """Bound on |computed gap - gap| after phase 2 from a start of zero attention.
+
+    The step is eta2 d/(d-1) (beta_s - beta_j) (v m21 + (beta_j - 2) m12) at gap 0; each factor
+    and both moments are right to UNIFORM_BOUND, the sum relative to its absolute terms.
+    """
+    terms = np.abs(v) * m.m21 + np.abs(beta - 2) * m.m12
+    scale = d / (d - 1) * (np.abs(beta_target) + np.abs(beta)) * terms
+    return eta2 * scale * (UNIFORM_BOUND + 30 * UNIT)
+
+
+def prove(descent: OutputDescent, steps: float, shift: Any, terms: tuple[Any, ...]) -> Proof:
+    """Bounds for the risk after `steps` steps, given the bound `shift` on the gap's error.
+
+    `terms` are floor, then amplitude, power and log-factor of the two exponentials.
+    """
+    q = descent.quadratic
+    moment = MOMENT_BOUND + 20 * UNIT + _moved(q.gap, shift)
+    curve = moment * _variance_condition(q)
+    curve = np.where(curve < 0.25, curve, np.inf)
+    rate = 3 * moment + curve + 30 * UNIT
+    floor = 1.2 * terms[0] * curve + 4 * UNIT * terms[0] + TINY
+    off, length = _distance_error(descent, rate)
+    off = off + length * (_angle_error(descent, moment) + 4 * UNIT)
+    total = floor
+    for part, largest, (size, power, log) in zip(
+        descent._parts, descent._spectrum[:2], (terms[1:4], terms[4:7])
+    ):
+        slack = _power_error(descent.eta * largest, log, steps, rate, power)
+        more = (2 * np.abs(part) + off) * off * (power + slack) * (1 + rate)
+        total = total + largest / 2 * more + size * (slack + rate * (power + slack))
+    total = total + 10 * UNIT * (terms[0] + terms[1] * terms[2] + terms[4] * terms[5])
+    x = descent.eta * descent.lambda_max
+    return Proof(np.where(np.isnan(total), np.inf, total), floor, np.abs(x - 2) > 2 * x * rate)
+
+
+def _moved(gap: Any, shift: Any) -> Any:
+    """Relative change of a moment when the gap moves by `shift`: |d ln M_ab/dg| <= 2."""
+    near = np.where(shift < 0.25, 2.6 * shift, np.inf)
+    return np.where(np.abs(gap) > FLAT + shift, 0.0, near)
+
+
+def _variance_condition(q: Any) -> Any:
+    """Relative change of V = M02 - M11^2/M20 for a unit relative change of the moments."""
+    loss = np.where(q.gap < 0, q.decay**4, 1.0) * q.m.m11 * q.rho_scaled
+    known = q.m.m02 + 4 * loss
+    # V = 0 with every moment 0 is exact: d = 2, where no word mixes symbols
+    ratio = known / np.where(known > 0, q.variance_scaled, 1.0)
+    return np.where(ratio >= 0, ratio, np.inf)
+
+
+def _distance_error(descent: OutputDescent, rate: Any) -> tuple[Any, Any]:
+    """Error and size of start minus minimiser, in (beta_s, sqrt(d-1) beta_j)."""
+    root, best = np.sqrt(descent.quadratic.d - 1), descent.minimum
+    error = 6 * UNIT * np.abs(descent.v) + 1.2 * rate * best.residual_target
+    error = error + root * (6 * UNIT * np.abs(descent.beta) + 1.2 * rate * best.beta_background)
+    target = np.abs(descent.v - best.residual_target)
+    return error, target + root * np.abs(descent.beta - best.beta_background)
+
+
+def _angle_error(descent: OutputDescent, moment: Any) -> Any:
+    """How far the eigenvectors may turn: sin 2 theta <= 2 |change| / (lambda_1 - lambda_2)."""
+    q = descent.quadratic
+    n = q.d - 1
+    m11 = q.rho * q.m20
+    cross = 2 * m11 / np.sqrt(n)
+    apart = np.hypot(q.m20 - (q.variance + q.rho * m11 + 0.5) / n, cross)
+    turn = moment * descent.lambda_max / np.where(apart > 0, apart, 1.0)
+    turn = np.where((turn < 0.1) & (apart > 0), 3 * turn, 2.0)
+    # a diagonal Hessian keeps its axes
+    return np.where(cross == 0, 0.0, turn)
+
+
+def _power_error(x: Any, log: Any, steps: float, rate: Any, power: Any) -> Any:
+    """Bound on the error of |1 - x|^(2 steps), where x is right to `rate`."""
+    if np.isinf(steps) or steps == 0:
+        return np.zeros(np.shape(x))
+    part = x * rate / np.abs(1 - x)
+    exponent = 2 * steps * np.abs(log)
+    z = np.where(part < 0.25, 4 * steps * part, np.inf) + 8 * UNIT * (exponent + 1)
+    z = np.where(x == 0, 0.0, z)
+    gone = exponent - z > 800
+    return np.where(z < 0.5, 2 * z * power, np.where(gone, TINY, 1.0))
