@@ -16,7 +16,7 @@ from .reduction import Reduced, eligible
 from .starts import exact, start_of, task_of
 from .trajectory import PhaseRecord, Trajectory, Weights
 
-__all__ = ["flow"]
+__all__ = ["gradient_flow"]
 
 METHODS = ("LSODA", "BDF", "Radau", "RK45", "DOP853")
 POINTS = 201
@@ -25,7 +25,7 @@ TIGHTER = 1e-2
 SMALLEST = 1e-14
 
 
-def flow(
+def gradient_flow(
     objective: Any,
     times: Any,
     alpha: Any = None,
@@ -84,7 +84,7 @@ def flow(
     Examples
     --------
     >>> import popgd
-    >>> run = popgd.flow(popgd.PopulationRisk(popgd.Occurrence(3)), 100.0, layers="O")
+    >>> run = popgd.gradient_flow(popgd.PopulationRisk(popgd.Occurrence(3)), 100.0, layers="O")
     >>> round(float(run.risk[-1]), 6)
     0.13933
     """

@@ -24,7 +24,7 @@ from .symmetric_state import State
 from .trajectory import Weights
 from .words import Geometric
 
-__all__ = ["Reduced", "eligible"]
+__all__ = ["Reduced", "balanced", "eligible"]
 
 TABLE_PAYS = 5000
 """Gaps at a time from which a table of moments is faster than the integrals."""
@@ -46,13 +46,8 @@ def _obstacle(objective: Any, monitor: Any, alpha: Any, beta: Any, residual: Any
     if not isinstance(objective, Task) and type(objective) is not PopulationRisk:
         return "the objective is no PopulationRisk"
     task = objective if isinstance(objective, Task) else objective.task
-    if type(task) is not Occurrence:
-        return "the task is no Occurrence"
-    law = task.words.length
-    if task.words.symbols is not None:
-        return "symbols have their own probabilities"
-    if not isinstance(law, Geometric) or law.p != float(Fraction(1, task.d - 1)):
-        return "word lengths are not geometric with p = 1/(d-1)"
+    if not balanced(task):
+        return "the task is not occurrence with uniform symbols and geometric lengths, p = 1/(d-1)"
     if monitor is not None:
         return "a monitor is asked for"
     if isinstance(alpha, State):
@@ -61,6 +56,17 @@ def _obstacle(objective: Any, monitor: Any, alpha: Any, beta: Any, residual: Any
         if part is not None and not _flat(check.weights(name, part, task.d), task.target):
             return f"{name} is not equal over the background"
     return None
+
+
+def balanced(task: Task) -> bool:
+    """Whether the four-scalar reduction speaks of this task (THEORY 5)."""
+    law = task.words.length
+    return (
+        type(task) is Occurrence
+        and task.words.symbols is None
+        and isinstance(law, Geometric)
+        and law.p == float(Fraction(1, task.d - 1))
+    )
 
 
 def _flat(weights: np.ndarray, target: int) -> bool:

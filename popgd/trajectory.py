@@ -99,7 +99,7 @@ class Trajectory:
     targets : tuple of int
         Target symbols.
     time : array of shape (K,) or None
-        Flow time of `popgd.flow`; None for gradient descent.
+        Flow time of `popgd.gradient_flow`; None for gradient descent.
     risk_error : array of shape (K, ...) or None
         Estimated (not proved) error of `risk` along a flow.
     """

@@ -12,7 +12,7 @@ from enumeration import EveryWord
 
 from popgd.errors import BadParameter, PrecisionExhausted
 from popgd.flat import FlatObjective
-from popgd.flow import flow
+from popgd.flow import gradient_flow
 from popgd.languages import Occurrence
 from popgd.population import PopulationRisk
 from popgd.starts import random_start
@@ -29,7 +29,7 @@ def test_output_flow_is_the_matrix_exponential(method):
     objective = EveryWord(4, longest=2)
     alpha, beta = random_start(4, 1.0, rng=2)
     times = [0.0, 0.3, 5.0, 80.0]
-    run = flow(objective, times, alpha, beta, layers="O", method=method)
+    run = gradient_flow(objective, times, alpha, beta, layers="O", method=method)
     hessian, best = objective.hessian_output(alpha), objective.minimize_output(alpha)
     for i, t in enumerate(times):
         exact = best.beta + scipy.linalg.expm(-hessian * t) @ (beta - best.beta)
@@ -41,7 +41,7 @@ def test_the_estimated_error_covers_the_true_one():
     objective = EveryWord(4)
     alpha, beta = random_start(4, 1.0, rng=2)
     times = np.linspace(0, 30, 16)
-    run = flow(objective, times, alpha, beta, layers="O", rtol=1e-6)
+    run = gradient_flow(objective, times, alpha, beta, layers="O", rtol=1e-6)
     hessian, best = objective.hessian_output(alpha), objective.minimize_output(alpha)
     exact = [best.beta + scipy.linalg.expm(-hessian * t) @ (beta - best.beta) for t in times]
     truth = np.array([objective.value(alpha, b) for b in exact])
@@ -52,7 +52,7 @@ def test_the_estimated_error_covers_the_true_one():
 def test_small_steps_approach_the_flow_at_first_order():
     objective = EveryWord(3)
     alpha, beta = random_start(3, 1.0, rng=0)
-    exact = flow(objective, [4.0], alpha, beta).risk[-1]
+    exact = gradient_flow(objective, [4.0], alpha, beta).risk[-1]
     errors = [
         abs(train(objective, f"joint({4 * n}x, lr={1 / n})", alpha, beta).risk[-1] - exact)
         for n in (50, 100, 200)
@@ -61,7 +61,7 @@ def test_small_steps_approach_the_flow_at_first_order():
 
 
 def test_the_risk_falls_along_a_flow_and_alpha_keeps_its_sum():
-    run = flow(EveryWord(5, longest=4), 40.0, *random_start(5, 0.1, rng=1))
+    run = gradient_flow(EveryWord(5, longest=4), 40.0, *random_start(5, 0.1, rng=1))
     assert len(run) == 201
     assert (np.diff(run.risk) <= 1e-12).all()
     np.testing.assert_allclose(run.alpha.sum(axis=-1), run.alpha[0].sum(), atol=FLOW)
@@ -69,8 +69,8 @@ def test_the_risk_falls_along_a_flow_and_alpha_keeps_its_sum():
 
 def test_the_symmetric_flow_is_the_general_flow():
     times = [0.0, 1.0, 10.0]
-    fast = flow(Occurrence(6, 2), times)
-    slow = flow(Occurrence(6, 2), times, path="general")
+    fast = gradient_flow(Occurrence(6, 2), times)
+    slow = gradient_flow(Occurrence(6, 2), times, path="general")
     assert (fast.path, slow.path) == ("symmetric", "general")
     np.testing.assert_allclose(fast.risk, slow.risk, rtol=1e-7)
     np.testing.assert_allclose(fast.alpha, slow.alpha, atol=1e-6)
@@ -78,20 +78,22 @@ def test_the_symmetric_flow_is_the_general_flow():
 
 def test_a_stiff_flow_reaches_the_exact_minimum():
     d = 10**6
-    run = flow(Occurrence(d), [0.0, 1.0, 1e4, 1e9], State(20.0, 0.0, 0.0, 0.0), layers="O")
+    run = gradient_flow(Occurrence(d), [0.0, 1.0, 1e4, 1e9], State(20.0, 0.0, 0.0, 0.0), layers="O")
     best = symmetric_minimum(20.0, d)
     np.testing.assert_allclose(run.risk[-1], best.value, rtol=1e-9)
 
 
 def test_tiny_risks_keep_their_digits_along_a_flow():
-    run = flow(Occurrence(3), [0.0, 400.0], State(60.0, 0.0, 1.0, 0.0), layers="O", atol=1e-30)
+    run = gradient_flow(
+        Occurrence(3), [0.0, 400.0], State(60.0, 0.0, 1.0, 0.0), layers="O", atol=1e-30
+    )
     np.testing.assert_allclose(run.risk[-1], symmetric_minimum(60.0, 3).value, rtol=1e-4)
 
 
 def test_batches_are_solved_one_by_one():
     alpha, beta = random_start(3, shape=(2, 2), rng=4)
-    run = flow(EveryWord(3), [0.0, 2.0], alpha, beta)
-    alone = flow(EveryWord(3), [0.0, 2.0], alpha[1, 0], beta[1, 0])
+    run = gradient_flow(EveryWord(3), [0.0, 2.0], alpha, beta)
+    alone = gradient_flow(EveryWord(3), [0.0, 2.0], alpha[1, 0], beta[1, 0])
     assert run.risk.shape == (2, 2, 2)
     np.testing.assert_allclose(run.risk[:, 1, 0], alone.risk, rtol=1e-14)
     np.testing.assert_array_equal(run.beta[:, 1, 0], alone.beta)
@@ -99,7 +101,7 @@ def test_batches_are_solved_one_by_one():
 
 def test_attention_flow_leaves_the_output_alone():
     alpha, beta = random_start(3, 1.0, rng=4)
-    run = flow(EveryWord(3), [1.0, 2.0], alpha, beta, layers="A")
+    run = gradient_flow(EveryWord(3), [1.0, 2.0], alpha, beta, layers="A")
     np.testing.assert_array_equal(run.beta, [beta, beta])
     assert run.time.tolist() == [1.0, 2.0]
     assert run.risk[1] < run.risk[0]
@@ -113,24 +115,24 @@ class Broken(EveryWord):
 
 def test_a_flow_that_leaves_the_finite_numbers_says_when():
     with pytest.raises(PrecisionExhausted, match="not finite at t = 0; end before"):
-        flow(Broken(3), [0.0, 1.0])
+        gradient_flow(Broken(3), [0.0, 1.0])
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: flow(3, 1.0), "is no objective"),
-        (lambda: flow(EveryWord(3), 0.0), "end time must be > 0"),
-        (lambda: flow(EveryWord(3), -1.0), "every entry must lie in"),
-        (lambda: flow(EveryWord(3), math.nan), "holds NaN"),
-        (lambda: flow(EveryWord(3), []), "must be increasing"),
-        (lambda: flow(EveryWord(3), [0.0, 2.0, 1.0]), "must be increasing"),
-        (lambda: flow(EveryWord(3), 1.0, layers="B"), "choose one of 'joint', 'A', 'O'"),
-        (lambda: flow(EveryWord(3), 1.0, method="Euler"), "choose one of 'LSODA'"),
-        (lambda: flow(EveryWord(3), 1.0, rtol=1e-16), "rtol = 1e-16"),
-        (lambda: flow(EveryWord(3), 1.0, atol=0.0), "atol = 0.0"),
-        (lambda: flow(EveryWord(3), 1.0, path="symmetric"), "does not apply"),
-        (lambda: flow(EveryWord(3), 1.0, [0.0]), "the last axis must be d = 3"),
+        (lambda: gradient_flow(3, 1.0), "is no objective"),
+        (lambda: gradient_flow(EveryWord(3), 0.0), "end time must be > 0"),
+        (lambda: gradient_flow(EveryWord(3), -1.0), "every entry must lie in"),
+        (lambda: gradient_flow(EveryWord(3), math.nan), "holds NaN"),
+        (lambda: gradient_flow(EveryWord(3), []), "must be increasing"),
+        (lambda: gradient_flow(EveryWord(3), [0.0, 2.0, 1.0]), "must be increasing"),
+        (lambda: gradient_flow(EveryWord(3), 1.0, layers="B"), "choose one of 'joint', 'A', 'O'"),
+        (lambda: gradient_flow(EveryWord(3), 1.0, method="Euler"), "choose one of 'LSODA'"),
+        (lambda: gradient_flow(EveryWord(3), 1.0, rtol=1e-16), "rtol = 1e-16"),
+        (lambda: gradient_flow(EveryWord(3), 1.0, atol=0.0), "atol = 0.0"),
+        (lambda: gradient_flow(EveryWord(3), 1.0, path="symmetric"), "does not apply"),
+        (lambda: gradient_flow(EveryWord(3), 1.0, [0.0]), "the last axis must be d = 3"),
         (lambda: FlatObjective(3), "is no objective"),
         (lambda: FlatObjective(EveryWord(3), "B"), "choose one of"),
         (lambda: FlatObjective(EveryWord(3), alpha=np.zeros((2, 3))), "one point"),

@@ -11,7 +11,7 @@ from enumeration import EveryWord
 
 from popgd import _files
 from popgd.errors import BadFile, BadParameter, NotAvailable
-from popgd.flow import flow
+from popgd.flow import gradient_flow
 from popgd.gaps import attention_gap, output_gap
 from popgd.training import train
 from popgd.trajectory import Trajectory, Weights
@@ -46,7 +46,7 @@ def test_saved_and_loaded_are_bit_identical(tmp_path, options):
 def test_accuracy_and_flow_time_survive_a_file(tmp_path):
     for before in (
         train(EveryWord(3), "O(2x)", accuracy=True),
-        flow(EveryWord(3), [0.0, 0.5, 2.0]),
+        gradient_flow(EveryWord(3), [0.0, 0.5, 2.0]),
         train(EveryWord(3), "O(2000x)", learning_rate=50.0, record_every=None),
     ):
         before.save(tmp_path / "run")
@@ -138,7 +138,7 @@ def test_to_xarray_names_everything():
     assert data.sel(step=3).phase == 0
     assert data.sel(step=4).phase == 1
     assert data.attrs["plan"] == "O(3x, lr=0.3) -> J(7x)"
-    assert flow(EveryWord(3), 1.0).to_xarray().risk.dims == ("time",)
+    assert gradient_flow(EveryWord(3), 1.0).to_xarray().risk.dims == ("time",)
     with pytest.raises(NotAvailable, match="keep_weights=True"):
         run(keep_weights=False).to_xarray(weights=True)
 
