@@ -18,6 +18,7 @@ from .errors import NotAvailable
 from .words import FixedLength, Geometric, Poisson, UniformLength
 
 __all__ = [
+    "LONGEST",
     "UNIT",
     "length_span",
     "length_tail",
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 UNIT = 2.0**-53
+# up to here the exponents of the tables are exact
+LONGEST = 2**26
 # Poisson tables restart from a 40-digit value this often: 3 roundings a step
 RESTART = 16
 # logarithms below are rounded; every bound that goes through exp is raised by this much
@@ -76,6 +79,8 @@ def length_tail(law: Any, longest: int) -> np.ndarray:
             return np.full(_POWERS, math.inf)
         log_mass = _log_poisson(law.rate, longest + 1, law.rate) - math.log1p(-ratio)
         mean = 1.0 / (1.0 - ratio)
+    if mean > 1e60:
+        return np.full(_POWERS, math.inf)
     # the rounded rate of decay is amplified by the length
     log_mass += SLACK + 4 * UNIT * abs(log_mass)
     moments = [

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .count_law import (
+    LONGEST,
     length_span,
     length_tail,
     rare_rows,
@@ -128,7 +129,7 @@ class CountSum:
             longest = min(longest, last)
         most = smallest(lambda k: self._above(bounds, longest, k), target / 2, 0)
         terms = self.terms_of(longest, most)
-        if terms > max_terms:
+        if terms > max_terms or longest > LONGEST:
             raise NotAvailable(
                 f"The series needs about {terms:.1e} terms, more than max_terms = {max_terms:.1e};"
                 " use popgd.PopulationRisk(task, method='integral') or raise max_terms."
@@ -158,7 +159,9 @@ class CountSum:
     @staticmethod
     def _thin(pattern: Pattern, moments: np.ndarray, longest: int) -> np.ndarray:
         """A word of a pattern with more than `longest` symbols has them all in its groups."""
-        return moments * pattern.mass ** (longest + 1.0)
+        thin = pattern.mass ** (longest + 1.0)
+        # no bound yet on the longer words: infinity, not 0 times infinity
+        return moments * thin if np.isfinite(moments).all() else moments
 
     def _above(self, bounds: Bounds, longest: int, most: int) -> float:
         moments = self._crowded(longest, most)

@@ -33,15 +33,20 @@ SHARP = 1e-12
 SHARP_GRADIENT = 1e-10
 
 
+def dyadic(most):
+    """Multiples of 2^-20: random digits, but no tiny numbers that the oracle would round away."""
+    return st.integers(-most * 2**20, most * 2**20).map(lambda n: n * 2.0**-20)
+
+
 @st.composite
 def problems(draw):
-    """A task whose words beyond length 25 weigh less than 1e-18, with weights."""
+    """A task whose words beyond length 18 weigh less than 1e-18, with weights."""
     d = draw(st.integers(2, 4))
     kind = draw(st.sampled_from([Occurrence, Or, And]))
     law = draw(
         st.one_of(
-            st.builds(Geometric, st.floats(0.82, 1.0)),
-            st.builds(Poisson, st.floats(1e-3, 1.0)),
+            st.builds(Geometric, st.floats(0.9, 1.0)),
+            st.builds(Poisson, st.floats(1e-3, 0.5)),
             st.builds(FixedLength, st.integers(1, 9)),
             st.builds(UniformLength, st.integers(1, 9)),
         )
@@ -53,13 +58,13 @@ def problems(draw):
     words = Words(law, symbols)
     targets = draw(st.lists(st.integers(0, d - 1), min_size=1, max_size=d, unique=True))
     task = Occurrence(d, targets[0], words) if kind is Occurrence else kind(d, targets, words)
-    levels = st.sampled_from([0.0, 1.0, -3.5, 40.0, 700.0]) | st.floats(-30, 30)
+    levels = st.sampled_from([0.0, 1.0, -3.5, 40.0, 700.0]) | dyadic(30)
     alpha = draw(st.lists(levels, min_size=d, max_size=d))
-    outputs = st.sampled_from([0.0, 2.0, 1.0]) | st.floats(-5, 5)
+    outputs = st.sampled_from([0.0, 2.0, 1.0]) | dyadic(5)
     beta = draw(st.lists(outputs, min_size=d, max_size=d))
     residual = None
     if draw(st.booleans()):
-        small = st.sampled_from([0.0, 1e-20]) | st.floats(-1, 1)
+        small = st.sampled_from([0.0, 1e-20]) | dyadic(1)
         residual = draw(st.lists(small, min_size=len(task.targets), max_size=len(task.targets)))
     return task, alpha, beta, residual
 
@@ -68,19 +73,21 @@ def problems(draw):
 @given(problems())
 @example((Occurrence(2), [0.0, 0.0], [1.0, 0.5], None))
 @example((Occurrence(3, 0, Words(Geometric(0.9))), [40.0, 0.0, 0.0], [2.0, 0.0, 0.0], None))
-@example((And(3, [0, 1], Words(Poisson(1.0))), [700.0, 0.0, 0.0], [2.0, 0.0, 1.0], [1e-20, 0.0]))
+@example((And(3, [0, 1], Words(Poisson(0.5))), [700.0, 0.0, 0.0], [2.0, 0.0, 1.0], [1e-20, 0.0]))
 def test_truth_lies_within_every_bound(problem):
     task, alpha, beta, residual = problem
     truth = direct(task, alpha, beta, residual)
     got = series_gradient(task, alpha, beta, residual)
-    # the oracle stops at length 25; nothing it leaves out exceeds this
+    # the oracle stops at length 18; nothing it leaves out exceeds this
     missing = abs(truth.tail) * 200
-    with mp.workdps(40):
-        assert abs(mpf(got.value) - truth.risk) <= got.bound + missing
-        assert abs(mpf(got.positive.value) - truth.positive) <= got.positive.bound + missing
-        for i in range(task.d):
-            assert abs(mpf(got.alpha[i]) - truth.alpha[i]) <= got.alpha_bound[i] + missing
-            assert abs(mpf(got.beta[i]) - truth.beta[i]) <= got.beta_bound[i] + missing
+    pairs = [(got.value, truth.risk, got.bound)]
+    pairs += [(got.positive.value, truth.positive, got.positive.bound)]
+    pairs += zip(got.alpha, truth.alpha, got.alpha_bound, strict=True)
+    pairs += zip(got.beta, truth.beta, got.beta_bound, strict=True)
+    for value, exact, bound in pairs:
+        assert abs(Fraction(float(value)) - Fraction(exact)) <= Fraction(float(bound)) + Fraction(
+            missing
+        )
 
 
 @settings(max_examples=40, deadline=None)
@@ -252,7 +259,7 @@ def test_count_probabilities_sum_to_one(law):
     longest = last or count_law.smallest(lambda n: count_law.length_tail(law, n)[0], 1e-17, 1)
     rare = Fraction(1, 3000)
     total = 0.0
-    for k, _, row in count_law.rare_rows(law, rare, 60, first, longest):
+    for _, _, row in count_law.rare_rows(law, rare, 60, first, longest):
         total += float(row.sum())
     # each entry carries at most table_error units
     assert abs(total - 1) <= (count_law.table_error(law, 60, 2) + 50) * 2.0**-53 + 1e-15
@@ -327,7 +334,7 @@ def test_route_takes_rows_of_weights():
 
 
 def test_unaffordable_sums_are_refused_in_one_sentence():
-    d = 10**6
+    d = 300_000
     assert not affordable(Occurrence(d), np.zeros(d), np.zeros(d))
     with pytest.raises(NotAvailable, match=r"about .*e\+.. terms, more than max_terms.*integral"):
         series_risk(Occurrence(d), np.zeros(d), np.zeros(d))
@@ -366,5 +373,6 @@ def test_extremes_give_numbers_or_refusals():
             assert got.bound <= SHARP * got.value
             assert np.isfinite(got.alpha).all()
     assert series_risk(Occurrence(2), [0, 0], [2, 0]).value == 0.0
-    with pytest.raises(NotAvailable):
-        series_risk(Occurrence(3, 0, Words(Geometric(1e-300))), [0, 0, 0], [0, 0, 1])
+    for law in (Geometric(1e-300), Geometric(1e-12), Poisson(1e6)):
+        with pytest.raises(NotAvailable, match="integral"):
+            series_risk(Occurrence(3, 0, Words(law)), [0, 0, 0], [0, 0, 1])
