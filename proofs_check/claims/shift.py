@@ -38,9 +38,7 @@ def _sum(values) -> Ball:
 def _softmax(point: Point) -> Sides:
     alpha, beta = _weights(point)
     shifted = [a + point.fraction("shift") for a in alpha]
-    return Sides(
-        risk(separate(point.d, 0, shifted, beta)), risk(separate(point.d, 0, alpha, beta))
-    )
+    return Sides(risk(separate(point.d, 0, shifted, beta)), risk(separate(point.d, 0, alpha, beta)))
 
 
 def _softmax_proof() -> str:
