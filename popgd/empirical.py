@@ -47,8 +47,8 @@ class EmpiricalRisk:
     shape (..., d). `residual`, where accepted, is beta - 2 on the targets, shape (..., number of
     targets). Memory: a copy of the counts, transposed, as float64 up to 16 MB in all and in the
     batch's own type beyond. Cost: four passes over the counts for value and gradient.
-    Source: Paper 2; THEORY 1, 6. Error: none but rounding, about 1e-15 of the sum of absolute
-    terms; residuals keep relative accuracy however small (see `popgd.word_kernel`).
+    Source: Paper 2; THEORY 1, 6. Error: rounding only, estimated at 1e-15 to 1e-12 of the sum of
+    absolute terms, also where every residual is 1e-100 (see `popgd.word_kernel`).
 
     Examples
     --------

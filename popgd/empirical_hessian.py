@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import _validate as check
+from .errors import NotAvailable
 from .word_blocks import Block, backward, forward
 from .word_kernel import Attended, attended
 
@@ -60,8 +61,8 @@ class EmpiricalHessian:
     @cached_property
     def _dense(self) -> np.ndarray:
         if self.shape[0] > DENSE:
-            raise check.refuse(
-                "d", self.shape[0], f"a dense Hessian needs d <= {DENSE}", "use products H @ x"
+            raise NotAvailable(
+                f"d = {self.shape[0]}: a dense Hessian needs d <= {DENSE}; use products H @ x."
             )
         out = np.zeros(self.shape)
         for seen in self._seen():
@@ -71,6 +72,11 @@ class EmpiricalHessian:
             # gamma gamma^T of one array with itself is a symmetric product: half the work
             out += np.outer(seen.a[0], seen.a[0]) * (gamma @ gamma.T)
         return out / self._total
+
+    @property
+    def largest_eigenvalue(self) -> float:
+        """lambda_max: gradient descent on beta diverges above 2 / lambda_max."""
+        return float(np.linalg.eigvalsh(self._dense)[-1])
 
     def to_dense(self) -> np.ndarray:
         """H as an array of shape (d, d), a copy."""

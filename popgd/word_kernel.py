@@ -9,7 +9,8 @@ e = v - c,
     dL/dbeta_i = a_i u_i,   dL/dalpha_i = a_i (e_i u_i - t_i),
 
 which is THEORY 6 with beta shifted by c: v_i - r = e_i - rho exactly, so no digit is lost when
-attention sits on k (rho is then tiny) nor when every residual is.
+attention sits on k (rho is then tiny) nor when every residual is. Rounding of dL/dalpha_i is
+relative to the sum of w |r| gamma_i (|v_i - c| + |v_i - r|).
 """
 
 from __future__ import annotations

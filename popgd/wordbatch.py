@@ -163,7 +163,7 @@ class WordBatch:
     def exhaustive(cls, task: Task, longest: int) -> WordBatch:
         """Every word of at most `longest` symbols, weighted by its probability.
 
-        Words with equal counts are one row, so there are binom(d + longest, d) - 1 rows. The
+        Words with equal counts are one row, so there are up to binom(d + longest, d) - 1. The
         weights are not rescaled (`total` is 1): averages are the exact sum truncated there.
 
         Parameters
@@ -175,7 +175,8 @@ class WordBatch:
         Raises
         ------
         BadParameter
-            When `longest` exceeds 170 or more than 2^22 rows would be needed.
+            When `longest` exceeds 170, when no word is that short, or when more than 2^22 rows
+            would be needed.
 
         Notes
         -----
@@ -189,7 +190,11 @@ class WordBatch:
             raise check.refuse("longest", longest, f"needs {rows:.3g} rows, at most 2^22", remedy)
         counts = _compositions(task.d, longest)
         weights = _word_probabilities(task, counts)
-        return cls(counts, None, weights, task=task, total=1.0)
+        possible = weights > 0
+        if not possible.any():
+            rule = "no word that short has positive probability"
+            raise check.refuse("longest", longest, rule, "raise longest")
+        return cls(counts[possible], None, weights[possible], task=task, total=1.0)
 
     def __len__(self) -> int:
         return self.counts.shape[0]
