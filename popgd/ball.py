@@ -8,6 +8,7 @@ below, never through its operators.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,6 +38,7 @@ __all__ = [
     "exact",
     "hull",
     "less",
+    "log2",
     "lower",
     "magnitude",
     "matrix",
@@ -53,6 +55,8 @@ __all__ = [
 Ball = arb
 BallMatrix = arb_mat
 CAP = 8192  # bits: adaptive loops give up here
+EXTREME = 4 * 10**5  # bits: numbers beyond 2^+-EXTREME are not written out in decimals
+TINY = "1e-100000"  # a decimal above 2^-EXTREME
 _LOCK = threading.RLock()
 
 
@@ -210,11 +214,16 @@ def less(a: Any, b: Any) -> bool | None:
 def _endpoint(x: Ball) -> Fraction:
     mantissa, exponent = x.man_exp()
     m, e = int(mantissa), int(exponent)
+    if e + m.bit_length() < -2 * EXTREME:  # a radius that small is rounded up
+        return Fraction(bool(m), 1 << (2 * EXTREME))
     return Fraction(m << e) if e >= 0 else Fraction(m, 1 << -e)
 
 
 def _fractions(x: Ball) -> tuple[Fraction, Fraction]:
-    check_finite(x.is_finite())
+    check_finite(x.is_finite() and x.abs_upper() < arb(2) ** EXTREME)
+    if x.abs_upper() < arb(2) ** -EXTREME:
+        low, high = Fraction(f"-{TINY}"), Fraction(TINY)
+        return (Fraction(0) if x.lower() >= 0 else low), (Fraction(0) if x.upper() <= 0 else high)
     mid, rad = _endpoint(x.mid()), _endpoint(x.rad())
     return mid - rad, mid + rad
 
@@ -229,6 +238,8 @@ def rational_bounds(x: Any, digits: int = 60) -> tuple[Fraction, Fraction]:
 
 def to_float(x: Any) -> float:
     """The double nearest to the midpoint; what is uncertain about x is forgotten."""
+    if isinstance(x, arb):
+        return float(x.mid())
     low, high = x.bounds if isinstance(x, Enclosure) else rational_bounds(x)
     return float((low + high) / 2)
 
@@ -236,6 +247,12 @@ def to_float(x: Any) -> float:
 def approximate(x: Ball) -> float:
     """The midpoint rounded to a double: for choosing grids, never for a decision."""
     return float(x.mid())
+
+
+def log2(x: Ball) -> float:
+    """About log2 |midpoint|, of any size; -inf at 0. For choosing precision only."""
+    mantissa, exponent = x.mid().man_exp()
+    return float(exponent) + math.log2(abs(int(mantissa))) if mantissa else -math.inf
 
 
 def enclose(x: Any, digits: int = 15, *, from_float: bool = False) -> Enclosure:

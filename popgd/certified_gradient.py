@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .ball import Ball, BallMatrix, Exact, ball, magnitude, matrix
-from .certified_integral import Part, Setting, at_extra_precision, integrate_second, total
+from .certified_integral import (
+    Part,
+    Setting,
+    at_extra_precision,
+    integrate_second,
+    risk,
+    single_residual,
+    total,
+)
 from .certified_laws import top
 from .certified_problem import Problem
 
@@ -44,7 +52,17 @@ class BallGradient(NamedTuple):
 
 def gradient(problem: Problem) -> BallGradient:
     """Risk, dL/dalpha and dL/dbeta at the current precision."""
+    if problem.single_letters:
+        return _single_letters(problem)
     return at_extra_precision(problem, 3, _gradient)
+
+
+def _single_letters(problem: Problem) -> BallGradient:
+    """Attention does not matter, and each output weight meets its own word only."""
+    zero = [ball(0)] * len(problem.atoms)
+    v = [single_residual(problem, i) for i in range(len(problem.atoms))]
+    beta = [ball(x.mass) * y / x.size for x, y in zip(problem.atoms, v, strict=True)]
+    return BallGradient(risk(problem), zero, beta, zero, [magnitude(x) for x in beta])
 
 
 def _gradient(setting: Setting) -> BallGradient:

@@ -317,8 +317,20 @@ def at_extra_precision(problem: Problem, order: int, function: Callable[[Setting
         return function(Setting(problem, order, target))
 
 
+def single_residual(problem: Problem, i: int) -> Ball:
+    """f - y on the word made of one symbol of atom i."""
+    atom = problem.atoms[i]
+    value = atom.positive if problem.single_label(i) == 1 else atom.negative
+    assert value is not None
+    return ball(value)
+
+
 def risk(problem: Problem) -> Ball:
     """The risk L at the current precision, relative error about 2^(GUARD - bits)."""
+
+    if problem.single_letters:
+        v = (single_residual(problem, i) for i in range(len(problem.atoms)))
+        return total(ball(x.mass) * y * y for x, y in zip(problem.atoms, v, strict=True)) / 2
 
     def evaluate(setting: Setting) -> Ball:
         return total(part.second_moment() for part in setting.parts()) / 2

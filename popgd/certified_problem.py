@@ -15,7 +15,7 @@ from . import _validate as check
 from .ball import Exact, exact
 from .languages import Cell, Task
 from .tiers import Tiers
-from .words import LengthLaw
+from .words import FixedLength, Geometric, LengthLaw, UniformLength
 
 __all__ = ["Atom", "LabelledCell", "Problem", "build", "read_weights"]
 
@@ -79,6 +79,24 @@ class Problem:
     is_target: tuple[bool, ...]
     from_float: bool
 
+    @property
+    def single_letters(self) -> bool:
+        """Whether every word has one symbol, so that attention does not matter."""
+        law = self.law
+        return (
+            (isinstance(law, Geometric) and law.exact_p == 1)
+            or (isinstance(law, FixedLength) and law.length == 1)
+            or (isinstance(law, UniformLength) and law.longest == 1)
+        )
+
+    def single_label(self, i: int) -> int:
+        """The label of the word made of one symbol of atom i."""
+        accepted = any(
+            cell.label == 1 and i not in cell.absent and all(i in g for g in cell.groups)
+            for cell in self.cells
+        )
+        return 1 if accepted else -1
+
 
 def read_weights(name: str, value: Any, d: int, *, length: int | None = None) -> list[Exact]:
     """One exact number a symbol; strings may use the name d."""
@@ -114,7 +132,13 @@ def _read_alpha(alpha: Any, tiers: Any, d: int) -> tuple[list[Exact], list[int]]
 
 
 def build(
-    task: Task, alpha: Any, beta: Any = None, residual: Any = None, tiers: Any = None
+    task: Task,
+    alpha: Any,
+    beta: Any = None,
+    residual: Any = None,
+    tiers: Any = None,
+    *,
+    lump: bool = True,
 ) -> Problem:
     """Validate the weights and lump equal symbols; beta None leaves the output free."""
     if not isinstance(task, Task):
@@ -128,7 +152,7 @@ def build(
     members: dict[tuple[Any, ...], list[int]] = {}
     for j in range(d):
         own = roles.get(j)
-        key = (alphas[j], orders[j], positive[j], negative[j], masses[j], own)
+        key = (alphas[j], orders[j], positive[j], negative[j], masses[j], own, 0 if lump else j)
         members.setdefault(key, []).append(j)
     atom_of = [0] * d
     atoms, targets = [], []

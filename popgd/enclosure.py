@@ -216,4 +216,7 @@ def _render(mantissa: int, place: int) -> str:
 def check_finite(finite: bool) -> None:
     """Raise when a ball never became finite."""
     if not finite:
-        raise PrecisionExhausted("no finite enclosure at this precision; raise the precision cap")
+        raise PrecisionExhausted(
+            "no finite enclosure at this precision, or a number too large to write out;"
+            " raise the precision cap or take less extreme inputs"
+        )
