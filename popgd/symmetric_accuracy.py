@@ -133,8 +133,8 @@ def _last(below: Any, top: Any, low: Any, v: Any, beta: Any, d: Any, counts: Any
         close = np.abs(limit - np.rint(limit)) <= slack[:, None] * limit
     close &= (limit > 0.25) & (limit < FAR * d[:, None])
     for row, column in np.argwhere(close):
-        exact = (float(x[row]) for x in (top, low, v, beta))
-        last[row, column] = _exact_last(bool(below[row]), *exact, int(counts[column]))
+        count = int(counts[column])
+        last[row, column] = _exact_last(below[row], top[row], low[row], v[row], beta[row], count)
     return last
 
 
@@ -149,6 +149,7 @@ def _slope(top: Any, low: Any, v: Any, beta: Any) -> tuple[np.ndarray, np.ndarra
 
 def _exact_last(below: bool, top: float, low: float, v: float, beta: float, count: int) -> int:
     """n_c in exact arithmetic for the binary numbers given."""
+    top, low, v, beta = (float(x) for x in (top, low, v, beta))
     ratio = abs((1 + Fraction(v)) / (1 - Fraction(beta))) * count
     gap = Fraction(top) - Fraction(low)
     if gap == 0:

@@ -107,11 +107,12 @@ class OutputDescent:
         """ln L after `steps` steps, through logarithms where L is tiny."""
         risk = self.risk(steps)
         log = np.log(risk)
-        if not np.any(risk < SMALL):
+        lost = (risk < SMALL) | (np.isinf(risk) & ~self.diverged(steps))
+        if not np.any(lost):
             return log
         (f1, f2), (a1, a2) = self._log_factors, self._log_amplitudes
         excess = np.logaddexp(a1 + 2 * _times(steps, f1), a2 + 2 * _times(steps, f2))
-        return np.where(risk < SMALL, np.logaddexp(self.minimum.log_value, excess), log)
+        return np.where(lost, np.logaddexp(self.minimum.log_value, excess), log)
 
     @cached_property
     def _log_amplitudes(self) -> tuple[Any, Any]:
@@ -202,7 +203,13 @@ def _combine(start: Any, end: Any, shares: Any, left: Any) -> Any:
 
 def _risk(steps: Any, floor: Any, a1: Any, f1: Any, a2: Any, f2: Any) -> Any:
     """The floor and two decaying exponentials."""
-    return floor + (a1 * np.exp(2 * _times(steps, f1)) + a2 * np.exp(2 * _times(steps, f2)))
+    return floor + (_decayed(a1, steps, f1) + _decayed(a2, steps, f2))
+
+
+def _decayed(amplitude: Any, steps: Any, log: Any) -> Any:
+    """amplitude e^(2 steps log); what has decayed to nothing is nothing, even from infinity."""
+    share = np.exp(2 * _times(steps, log))
+    return np.where(share == 0, 0.0, amplitude * share)
 
 
 def _crossing(a1: Any, f1: Any, a2: Any, f2: Any, room: Any) -> Any:

@@ -89,16 +89,17 @@ class OutputQuadratic:
         return 0.5 * (self.m20 * w * w + self.variance * u * u) + 0.25 * beta * beta
 
     def log_risk(self, v: Any, beta: Any) -> Any:
-        """ln L, through logarithms of the three terms where L is tiny."""
+        """ln L, through logarithms of the three terms where L leaves the range of doubles."""
         risk = self.risk(v, beta)
         log = np.log(risk)
-        if not np.any(risk < SMALL):
+        lost = (risk < SMALL) | np.isinf(risk)
+        if not np.any(lost):
             return log
         u = beta - 2
         near = np.log(self.m20 / 2) + 2 * self._log_shift(v, u)
         far = self.log_variance - np.log(2) + 2 * np.log(np.abs(u))
         rest = 2 * np.log(np.abs(beta)) - np.log(4)
-        return np.where(risk < SMALL, np.logaddexp(np.logaddexp(near, far), rest), log)
+        return np.where(lost, np.logaddexp(np.logaddexp(near, far), rest), log)
 
     def _log_shift(self, v: Any, u: Any) -> Any:
         """ln |v + u rho| where rho may underflow."""

@@ -123,7 +123,8 @@ class State:
     @property
     def gap(self) -> Any:
         """alpha_target - alpha_background."""
-        return plain(np.subtract(self.alpha_target, self.alpha_background))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return plain(np.subtract(self.alpha_target, self.alpha_background))
 
     @property
     def residual(self) -> Any:
@@ -259,7 +260,7 @@ def log_risk(state: State, d: Any, table: MomentTable | None = None) -> Any:
     Returns
     -------
     float or array
-        ln L; -inf where L = 0 exactly.
+        ln L, also where L overflows; -inf where L = 0 exactly.
 
     Notes
     -----

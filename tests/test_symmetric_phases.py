@@ -271,6 +271,14 @@ def test_twelve_decades_without_warnings_or_nan(d):
     assert not np.isnan(result.accuracies[2]).any()
 
 
+def test_absurd_rates_overflow_to_infinity_not_to_nan():
+    result = symmetric.three_phase(50, 1e300, 1e300, 1.0, [0, math.inf])
+    assert result.gap == -math.inf
+    assert result.risks[2].tolist() == [math.inf, result.floor]
+    assert result.log_risks[0] == pytest.approx(2 * math.log(1e300) + math.log(1 / 2500), rel=0.01)
+    assert not np.isnan(result.states[2].beta_target).any()
+
+
 def test_negative_control_a_wrong_phase_order_is_noticed():
     right = symmetric.three_phase(50, 1.0, 2e4).gap
     wrong = symmetric.phase2(State.zero(), 50, 2e4).gap
