@@ -55,7 +55,8 @@ def _worst(outcome: Outcome) -> dict[str, Any] | None:
     if outcome.worst is None:
         return None
     margin = outcome.worst.margin
-    return {"point": outcome.worst.point.to_json(), "margin": _pair(margin) if margin else None}
+    pair = None if margin is None else _pair(margin)
+    return {"point": outcome.worst.point.to_json(), "margin": pair}
 
 
 def _sharp(outcome: Outcome) -> dict[str, Any] | None:

@@ -192,7 +192,7 @@ CLAIMS = (
         hypotheses=DIMENSION,
         proof=_reduction_proof,
         mark=Mark.OURS,
-        source="derivative of softmax",
+        source="THEORY 1 (derivative of gamma_s)",
     ),
     _claim(
         ".negatives",

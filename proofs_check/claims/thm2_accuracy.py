@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from popgd.ball import Ball, ball, bits, compare, hull, less
+from popgd.ball import Ball, ball, compare, hull, less
 
 from .. import grids
 from ..claim import Claim, Hypothesis, Sides
@@ -48,7 +48,7 @@ def _missed(d: int, ratio: Ball) -> Ball:
     """P(y = 1, B >= ratio C): a sum over C of negative binomial tails."""
     r = ball(d - 2) / (2 * (d - 1))
     total, weight, c = ball(0), (1 - r) / 2, 1
-    while less(weight, ball(2) ** (-bits())) is not True:
+    while less(weight, NEGLIGIBLE) is not True:
         total += weight * _tail(d, c, ratio * c)
         weight, c = weight * r, c + 1
     return total + hull(0, weight / (1 - r))
@@ -132,7 +132,7 @@ CLAIMS = (
     Claim(
         id="thm2.accuracy.figure",
         title="accuracy reaches 1 (>= 1 - eps) by the end of phase 2, under eta1 <= sqrt(d)",
-        mark=Mark.PRINTED,
+        mark=Mark.RECONSTRUCTED,
         kind=Kind.LOWER_BOUND,
         source="Paper 4 (Figure 2), with the hypotheses of Theorem 2",
         sides=_reaches,
