@@ -1,0 +1,93 @@
+"""What happens where a cell of a sweep runs: one call, a checked and plain result."""
+
+from __future__ import annotations
+
+import inspect
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ._blas import one_thread
+from .errors import BadParameter
+
+__all__ = ["Record", "run_cells", "takes_rng"]
+
+Record = tuple[dict[str, Any], str]
+"""The plain results of a cell and "", or nothing and the error."""
+
+REMEDY = (
+    "return a number, a string or a mapping of names to these (of an enclosure, its .lower and "
+    ".upper)"
+)
+
+
+def takes_rng(function: Callable[..., Any]) -> bool:
+    """Whether the function has a parameter called rng."""
+    try:
+        return "rng" in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def run_cells(
+    function: Callable[..., Any],
+    cells: Sequence[tuple[tuple[int, ...], dict[str, Any]]],
+    seed: int | None,
+) -> list[Record]:
+    """Records of cells, each given by its position in the grid and its arguments.
+
+    With a seed every cell gets its own ``rng``, drawn from the seed and the cell's position
+    alone: neither workers nor chunks change it.
+    """
+    with one_thread():
+        return [_run(function, position, arguments, seed) for position, arguments in cells]
+
+
+def _run(
+    function: Callable[..., Any],
+    position: tuple[int, ...],
+    arguments: dict[str, Any],
+    seed: int | None,
+) -> Record:
+    if seed is not None:
+        stream = np.random.SeedSequence(seed, spawn_key=position)
+        arguments = arguments | {"rng": np.random.default_rng(stream)}
+    try:
+        return _plain(function(**arguments)), ""
+    except Exception as error:
+        return {}, f"{type(error).__name__}: {error}"
+
+
+def _plain(result: Any) -> dict[str, Any]:
+    if hasattr(result, "_asdict"):
+        result = result._asdict()
+    if not isinstance(result, Mapping):
+        result = {"value": result}
+    return {_name(name): _value(name, value) for name, value in result.items()}
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str) or not name:
+        raise BadParameter(f"result {name!r}: names must be non-empty strings; {REMEDY}.")
+    return name
+
+
+def _value(name: Any, value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real) and not hasattr(value, "numerator"):
+        return float(value)
+    raise BadParameter(f"{name} = {_shown(value)}: is no plain number or string; {REMEDY}.")
+
+
+def _shown(value: Any) -> str:
+    text = f"{type(value).__name__} {value!r}"
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,330 @@
+"""Sweeps: a function over a grid, on any executor, resumable, labelled results."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future, as_completed
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import __version__
+from . import _validate as check
+from .errors import PopgdError
+from .sweep_cells import Record, run_cells, takes_rng
+
+if TYPE_CHECKING:
+    import xarray
+
+__all__ = ["sweep"]
+
+CHUNKS = 256  # at most so many by default: enough to balance load, few enough to store
+ERROR = "error"
+LOST = "WorkerLost"
+
+
+def sweep(
+    function: Callable[..., Any],
+    grid: Mapping[str, Any],
+    *,
+    executor: Executor | None = None,
+    store: Any = None,
+    resume: bool = True,
+    seed: int | None = 0,
+    chunk: int | None = None,
+    progress: bool | Callable[[int, int], None] | None = None,
+) -> xarray.Dataset:
+    """Call ``function(**cell)`` for every cell of a grid and label the results.
+
+    Parameters
+    ----------
+    function : callable
+        Takes the grid's names as keyword arguments; returns a number, a string or a mapping of
+        names to these. If it has a parameter ``rng`` that the grid does not set, it gets a
+        `numpy.random.Generator` of its own for each cell. For processes and clusters it must
+        be picklable.
+    grid : Mapping
+        Names to 1-D sequences of numbers, strings or other values; cells are all combinations.
+    executor : concurrent.futures.Executor, optional
+        Threads, processes, or a Dask cluster by ``client.get_executor()``; None: one after the
+        other, here.
+    store : str or PathLike, optional
+        A zarr directory. Finished chunks are written as they come; a sweep that was killed
+        resumes from them and ends bit-identical. Needs the extra ``cluster``.
+    resume : bool
+        False refuses a store that exists.
+    seed : int or None
+        Entropy of the cells' generators, combined with each cell's position in the grid, so
+        results do not depend on workers or chunks. None draws a new one (in ``attrs``).
+    chunk : int, optional
+        Cells a task, and a chunk of the store. Default: at most 256 chunks.
+    progress : bool or callable, optional
+        None shows a bar on stderr when that is a terminal; a callable gets (done, total) cells.
+
+    Returns
+    -------
+    xarray.Dataset
+        A variable for every name returned (``value`` for plain results), over the grid's
+        names, and ``error``: "" or what the cell raised (a result that bears a name of the grid is
+        called ``name_result``). Failed cells are NaN (or ""); a
+        failing cell loses no other. Integers stay integers when no cell failed.
+
+    Raises
+    ------
+    BadParameter
+        When an argument breaks a rule.
+    BadFile
+        When the store is unusable or the disk is full; finished chunks are kept.
+    PopgdError
+        When no chunk could be computed at all, e.g. because the function cannot be pickled.
+
+    Warns
+    -----
+    RuntimeWarning
+        When cells failed.
+
+    Notes
+    -----
+    Errors that the function raises are results and are stored; cells lost with their worker are
+    not stored, so that resuming computes them again. The store knows the function by its name
+    only: after changing what it computes, take a new store. BLAS runs at one thread in workers
+    where `threadpoolctl` is installed. Error: that of the function.
+
+    Examples
+    --------
+    >>> import popgd
+    >>> def floor(d, gap):
+    ...     return popgd.symmetric.minimize_output(gap, d).value
+    >>> result = popgd.sweep(floor, {"d": [10, 50], "gap": [0.0, 5.0, 10.0]})
+    >>> result.value.dims, round(float(result.value.sel(d=50, gap=5.0)), 6)
+    (('d', 'gap'), 0.032366)
+    """
+    if not callable(function):
+        raise check.refuse("function", function, "is not callable", "pass a function")
+    axes = _axes(grid)
+    size = math.prod(len(x) for x in axes.values())
+    drawn = takes_rng(function) and "rng" not in axes
+    identity = {
+        "function": _describe(function),
+        "grid": {k: [repr(x) for x in v] for k, v in axes.items()},
+    }
+    kept, identity = _prepare(store, resume, identity, seed if drawn else None, chunk, size, drawn)
+    pieces = _pieces(axes, identity["chunk"])
+    done = {} if kept is None else kept.finished()
+    todo = {i: piece for i, piece in enumerate(pieces) if i not in done}
+    with _reporter(progress, size) as report:
+        report(sum(len(records) for records in done.values()))
+        for i, records, final in _computed(executor, function, todo, identity["seed"]):
+            if final and kept is not None:
+                kept.write(i, records)
+            done[i] = records
+            report(len(records))
+    records = [record for i in range(len(pieces)) for record in done[i]]
+    result = _dataset(axes, records, identity)
+    if kept is not None and not any(text.startswith(LOST) for _, text in records):
+        kept.close(result)
+    _warn(records)
+    return result
+
+
+def _axes(grid: Any) -> dict[str, list[Any]]:
+    remedy = 'pass for example {"d": [10, 50], "eta1": numpy.geomspace(0.1, 10, 5)}'
+    if not isinstance(grid, Mapping) or not grid:
+        raise check.refuse("grid", grid, "must be a mapping of names to sequences", remedy)
+    axes = {}
+    for name, values in grid.items():
+        if not isinstance(name, str) or not name.isidentifier() or name == ERROR:
+            raise check.refuse("grid", name, "is no argument name", remedy)
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise check.refuse(f"grid[{name!r}]", values, "must be a sequence", remedy)
+        # plain Python numbers: they pickle, print and count alike everywhere
+        axes[name] = values.tolist() if isinstance(values, np.ndarray) else list(values)
+        axes[name] = [x.item() if isinstance(x, np.generic) else x for x in axes[name]]
+        if not axes[name] or (isinstance(values, np.ndarray) and values.ndim != 1):
+            raise check.refuse(f"grid[{name!r}]", values, "must be 1-D and not empty", remedy)
+    return axes
+
+
+def _describe(function: Any) -> str:
+    """A name that tells functions apart in a store."""
+    if isinstance(function, functools.partial):
+        return f"partial({_describe(function.func)}, {function.args!r}, {function.keywords!r})"
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{getattr(function, '__module__', '')}:{name}"
+
+
+def _prepare(
+    store: Any, resume: bool, identity: dict, seed: int | None, chunk: Any, size: int, drawn: bool
+) -> tuple[Any, dict[str, Any]]:
+    """The store, if any, and everything that the results depend on."""
+    if chunk is not None:
+        chunk = check.integer("chunk", chunk, 1)
+    if drawn and seed is not None:
+        seed = check.integer("seed", seed, 0)
+    found = None
+    if store is not None:
+        from .store import Store
+
+        found = Store.existing(store)
+        if found is not None and not resume:
+            remedy = "resume it (resume=True, --resume), or choose a new path"
+            raise check.refuse("store", str(store), "holds a sweep already", remedy)
+    if found is not None:
+        chunk = found.get("chunk") if chunk is None else chunk
+        seed = found.get("seed") if drawn and seed is None else seed
+    if drawn and seed is None:
+        seed = int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
+    chunk = math.ceil(size / CHUNKS) if chunk is None else chunk
+    whole = identity | {"seed": seed, "chunk": chunk, "popgd_version": __version__}
+    if store is None:
+        return None, whole
+    return Store(store, whole, math.ceil(size / chunk)), whole
+
+
+def _pieces(axes: dict[str, list[Any]], chunk: int) -> list[list[tuple[tuple[int, ...], dict]]]:
+    positions = itertools.product(*(range(len(x)) for x in axes.values()))
+    cells = ((where, {name: axes[name][i] for name, i in zip(axes, where)}) for where in positions)
+    return [list(piece) for piece in _batched(cells, chunk)]
+
+
+def _batched(items: Iterator[Any], size: int) -> Iterator[tuple[Any, ...]]:
+    while piece := tuple(itertools.islice(items, size)):
+        yield piece
+
+
+def _computed(
+    executor: Executor | None, function: Any, todo: dict[int, list], seed: int | None
+) -> Iterator[tuple[int, list[Record], bool]]:
+    """Chunk number, records, and whether they are final, in the order they finish."""
+    if executor is None:
+        for i, piece in todo.items():
+            yield i, run_cells(function, piece, seed), True
+        return
+    futures: dict[Future, int] = {}
+    failures: list[BaseException] = []
+    try:
+        for i, piece in todo.items():
+            futures[_submit(executor, function, piece, seed)] = i
+        for future in as_completed(futures):
+            i = futures[future]
+            error = future.exception()
+            if error is None:
+                yield i, future.result(), True
+            else:
+                failures.append(error)
+                yield i, [({}, f"{LOST}: {_first_line(error)}")] * len(todo[i]), False
+    finally:
+        for future in futures:
+            future.cancel()
+    if failures and len(failures) == len(todo):
+        raise PopgdError(
+            f"executor: no chunk could be computed, the first failed with "
+            f"{_first_line(failures[0])}; a function for processes or a cluster must be importable "
+            "there and picklable."
+        ) from failures[0]
+
+
+def _submit(executor: Executor, function: Any, piece: list, seed: int | None) -> Future:
+    try:
+        return executor.submit(run_cells, function, piece, seed)
+    except Exception as error:  # a broken pool refuses; the chunk is lost like the others
+        future: Future = Future()
+        future.set_exception(error)
+        return future
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}"
+
+
+@contextmanager
+def _reporter(progress: Any, total: int) -> Iterator[Callable[[int], None]]:
+    """A function that counts finished cells."""
+    if callable(progress):
+        done = 0
+
+        def count(cells: int) -> None:
+            nonlocal done
+            done += cells
+            progress(done, total)
+
+        yield count
+        return
+    if progress is None:
+        progress = sys.stderr.isatty()
+    if not progress:
+        yield lambda cells: None
+        return
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("cells", total=total)
+        yield lambda cells: bar.advance(task, cells)
+
+
+def _dataset(axes: dict[str, list], records: list[Record], identity: dict) -> xarray.Dataset:
+    import xarray
+
+    dims, shape = tuple(axes), tuple(len(x) for x in axes.values())
+    names = list(dict.fromkeys(name for values, _ in records for name in values))
+    taken = {*axes, ERROR}  # results of such a name are renamed, not lost
+    data: dict[str, Any] = {}
+    for name in names:
+        column = _column([values.get(name) for values, _ in records]).reshape(shape)
+        data[f"{name}_result" if name in taken else name] = (dims, column)
+    data[ERROR] = (dims, np.array([text for _, text in records]).reshape(shape))
+    coords = {name: _coordinate(values) for name, values in axes.items()}
+    attrs = {
+        "source": f"popgd {__version__}, sweep",
+        "popgd_version": __version__,
+        "function": identity["function"],
+        "seed": "" if identity["seed"] is None else str(identity["seed"]),
+        "failed": sum(bool(text) for _, text in records),
+    }
+    return xarray.Dataset(data, coords, attrs)
+
+
+def _column(values: list[Any]) -> np.ndarray:
+    """One dtype for all cells: text if any is text; NaN or "" where a cell has nothing."""
+    present = [x for x in values if x is not None]
+    if any(isinstance(x, str) for x in present):
+        return np.array(["" if x is None else str(x) for x in values])
+    whole = len(present) == len(values)
+    if whole and all(isinstance(x, bool) for x in present):
+        return np.array(values, dtype=bool)
+    if whole and all(isinstance(x, int) and abs(x) < 2**63 for x in present):
+        return np.array(values, dtype=np.int64)
+    return np.array([math.nan if x is None else _float(x) for x in values])
+
+
+def _float(x: Any) -> float:
+    try:
+        return float(x)
+    except OverflowError:
+        return math.inf if x > 0 else -math.inf
+
+
+def _coordinate(values: list[Any]) -> np.ndarray:
+    if all(isinstance(x, (bool, int, float)) for x in values):
+        return _column(values)
+    return np.array([str(x) for x in values])
+
+
+def _warn(records: list[Record]) -> None:
+    errors = [text for _, text in records if text]
+    if errors:
+        warnings.warn(
+            f"{len(errors)} of {len(records)} cells failed, see the variable 'error'; the first: "
+            f"{errors[0]}",
+            RuntimeWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,351 @@
+"""Sweeps: the same labelled numbers on any executor, after any interruption."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sweep_functions as cells
+import xarray
+
+import popgd
+from popgd.ball import enclose
+from popgd.errors import BadFile, BadParameter, PopgdError
+from popgd.sweeps import sweep
+
+HERE = Path(__file__).parent
+GRID = {"d": [3, 50], "eta1": np.array([0.5, 2.0]), "eta2": np.geomspace(1, 1e5, 4)}
+
+
+def processes(workers=2):
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with processes() as executor:
+        yield executor
+
+
+def cluster(workers=2):
+    """A real cluster of processes, quiet and without a dashboard."""
+    import dask
+    from dask.distributed import LocalCluster
+
+    dask.config.set({"distributed.scheduler.allowed-failures": 5})
+    return LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=None,
+        silence_logs=50,
+    )
+
+
+def test_results_are_labelled_and_typed():
+    result = sweep(cells.plane, GRID)
+    assert result.risk.dims == ("d", "eta1", "eta2")
+    point = result.sel(d=50, eta1=2.0).isel(eta2=3)
+    direct = cells.plane(50, 2.0, float(GRID["eta2"][3]))
+    assert float(point.risk) == direct["risk"]
+    assert bool(point.away) is direct["away"]
+    assert result.d_squared.dtype == np.int64
+    assert result.away.dtype == bool
+    assert (result.error == "").all()
+    assert result.attrs["popgd_version"] == popgd.__version__
+    assert result.attrs["failed"] == 0
+
+
+def test_threads_processes_and_serial_agree_bit_for_bit(pool):
+    grid = {"n": [1, 10, 100], "k": [0, 1]}
+    serial = sweep(partial(_draw, scale=2.0), grid)
+    with ThreadPoolExecutor(3) as threads:
+        assert sweep(partial(_draw, scale=2.0), grid, executor=threads, chunk=1).identical(serial)
+    plain = sweep(cells.draw, {"n": range(12)})
+    for chunk in (1, 5):
+        assert sweep(cells.draw, {"n": range(12)}, executor=pool, chunk=chunk).identical(plain)
+
+
+def _draw(n, k, rng, scale):
+    return float(rng.normal(size=n).sum() * scale + k)
+
+
+def test_every_cell_has_its_own_stream_and_the_seed_decides():
+    first = sweep(cells.draw, {"n": [5] * 40})
+    assert np.unique(first.value).size == 40
+    assert (sweep(cells.draw, {"n": [5] * 40}, seed=1).value != first.value).all()
+    fresh = sweep(cells.draw, {"n": [5]}, seed=None)
+    again = sweep(cells.draw, {"n": [5]}, seed=int(fresh.attrs["seed"]))
+    assert float(fresh.value[0]) == float(again.value[0])
+    stream = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(2,)))
+    assert float(first.value[2]) == cells.draw(5, stream)
+
+
+def test_random_starts_sgd_and_claims(pool):
+    plan = "O(1x) -> A(1x, lr=50) -> O(20x)"
+    starts = sweep(cells.random_start, {"seed": range(4), "plan": [plan]}, executor=pool)
+    assert (starts.error == "").all()
+    assert np.unique(starts.risk).size == 4
+    assert (starts.risk < 0.5).all()
+    sgd = sweep(cells.sgd, {"seed": range(3), "rate": [0.1]}, executor=pool)
+    assert (sgd.error == "").all()
+    assert np.unique(sgd.risk).size == 3
+    margins = sweep(cells.enclosed, {"d": [3, 50], "gap": [0, 20]}, executor=pool)
+    assert margins.verdict.sel(d=50, gap=20) == "1"
+    assert margins.verdict.sel(d=50, gap=0) == "-1"
+    assert float(margins.lower[0, 0]) <= float(margins.upper[0, 0])
+
+
+def test_a_failing_cell_is_recorded_and_loses_nothing(pool):
+    for executor in (None, pool):
+        with pytest.warns(RuntimeWarning, match="1 of 5 cells failed.*three is too many"):
+            result = sweep(cells.fails_at_three, {"x": range(5)}, executor=executor, chunk=5)
+        assert result.error.values.tolist() == ["", "", "", "ValueError: three is too many", ""]
+        assert np.isnan(result.half[3])
+        assert result.half[4] == 2.0
+        assert result.name.values.tolist() == ["cell 0", "cell 1", "cell 2", "", "cell 4"]
+        # a result that bears an axis' name is renamed, not lost
+        assert result.x_result[2] == 2
+
+
+def test_only_plain_results(pool):
+    with pytest.warns(RuntimeWarning, match="no plain number or string"):
+        result = sweep(cells.not_plain, {"x": [1]}, executor=pool)
+    assert "ndarray" in str(result.error.values[0])
+    with pytest.warns(RuntimeWarning, match=r"its \.lower and \.upper"):
+        sweep(lambda x: enclose(x), {"x": [1]})
+
+
+def test_what_cannot_be_pickled_is_one_sentence(pool):
+    with pytest.raises(PopgdError, match="importable there and picklable"):
+        sweep(lambda x: x, {"x": [1, 2]}, executor=pool)
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ({}, "grid = {}: must be a mapping"),
+        ({"x": 3}, "must be a sequence"),
+        ({"x": "abc"}, "must be a sequence"),
+        ({"x": []}, "must be 1-D and not empty"),
+        ({"x": np.ones((2, 2))}, "must be 1-D and not empty"),
+        ({"not a name": [1]}, "is no argument name"),
+        ({"error": [1]}, "is no argument name"),
+    ],
+)
+def test_bad_grids_are_named(grid, message):
+    with pytest.raises(BadParameter, match=message):
+        sweep(cells.draw, grid)
+
+
+def test_blas_has_one_thread_in_workers(pool):
+    assert (sweep(cells.threads, {"x": range(4)}, executor=pool, chunk=1).value == 1).all()
+    with ThreadPoolExecutor(4) as executor:
+        assert (sweep(cells.threads, {"x": range(8)}, executor=executor, chunk=1).value == 1).all()
+
+
+def test_progress_counts_finished_cells():
+    seen = []
+    sweep(cells.draw, {"n": range(10)}, chunk=4, progress=lambda *x: seen.append(x))
+    assert seen == [(0, 10), (4, 10), (8, 10), (10, 10)]
+
+
+def tree(path):
+    return {p.relative_to(path): p.read_bytes() for p in Path(path).rglob("*") if p.is_file()}
+
+
+def evaluations(directory):
+    return [name.split(".")[0] for name in os.listdir(directory)]
+
+
+SCRIPT = """
+import sys, sweep_functions
+from popgd.sweeps import sweep
+grid = {"x": range(60), "directory": [sys.argv[2]]}
+sweep(sweep_functions.slow, grid, store=sys.argv[1], chunk=3)
+"""
+
+
+def test_killed_sweep_resumes_bit_identical(tmp_path):
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    store = tmp_path / "killed.zarr"
+    command = [sys.executable, "-c", SCRIPT, str(store), str(marks)]
+    child = subprocess.Popen(command, cwd=HERE)
+    deadline = time.monotonic() + 60
+    while len(os.listdir(marks)) < 20 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    before = len(os.listdir(marks))
+    assert 20 <= before < 60
+    grid = {"x": range(60), "directory": [str(marks)]}
+    resumed = sweep(cells.slow, grid, store=store, chunk=3)
+    # at most the chunk that was being computed is computed again
+    assert len(os.listdir(marks)) - before <= 60 - before + 3
+    repeated = {x for x in evaluations(marks) if evaluations(marks).count(x) > 1}
+    assert len(repeated) <= 3
+    whole = sweep(cells.slow, grid, store=tmp_path / "whole.zarr", chunk=3)
+    assert resumed.identical(whole)
+    assert resumed.value.values.tobytes() == whole.value.values.tobytes()
+    leftovers = {name for name in tree(store) if name.name.endswith(".partial")}
+    assert {k: v for k, v in tree(store).items() if k not in leftovers} == tree(
+        tmp_path / "whole.zarr"
+    )
+
+
+def test_a_finished_store_opens_with_xarray_and_is_not_computed_again(tmp_path):
+    store = tmp_path / "done.zarr"
+    result = sweep(cells.plane, GRID, store=store)
+    with xarray.open_zarr(store, consolidated=False) as opened:
+        assert opened.risk.values.tobytes() == result.risk.values.tobytes()
+        assert opened.error.values.tolist() == result.error.values.tolist()
+        assert opened.away.dtype == bool
+    seen = []
+    again = sweep(cells.plane, GRID, store=store, progress=lambda *x: seen.append(x))
+    assert seen == [(16, 16)]
+    assert again.identical(result)
+    with pytest.raises(BadParameter, match="--resume"):
+        sweep(cells.plane, GRID, store=store, resume=False)
+
+
+def test_errors_are_stored_too(tmp_path):
+    store = tmp_path / "errors.zarr"
+    with pytest.warns(RuntimeWarning):
+        first = sweep(cells.fails_at_three, {"x": range(5)}, store=store)
+    with pytest.warns(RuntimeWarning):
+        second = sweep(cells.fails_at_three, {"x": range(5)}, store=store)
+    assert first.identical(second)
+
+
+def test_a_damaged_chunk_is_computed_again(tmp_path):
+    store = tmp_path / "damaged.zarr"
+    result = sweep(cells.draw, {"n": range(9)}, store=store, chunk=3)
+    piece = store / "log" / "finished_chunks" / "1"
+    piece.write_bytes(piece.read_bytes()[:7])
+    assert sweep(cells.draw, {"n": range(9)}, store=store, chunk=3).identical(result)
+
+
+def test_another_sweeps_store_is_refused(tmp_path):
+    store = tmp_path / "mine.zarr"
+    sweep(cells.draw, {"n": range(9)}, store=store)
+    before = tree(store)
+    for changed, what in (
+        ({"grid": {"n": range(8)}}, "grid"),
+        ({"function": _other}, "function"),
+        ({"seed": 3}, "seed"),
+        ({"chunk": 4}, "chunk"),
+    ):
+        arguments = {"function": cells.draw, "grid": {"n": range(9)}} | changed
+        with pytest.raises(BadFile, match=f"differs in {what}"):
+            sweep(**arguments, store=store)
+    assert tree(store) == before
+
+
+def _other(n, rng):
+    return n
+
+
+def test_places_that_cannot_be_used(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("precious")
+    for place in (file / "below.zarr", file):
+        with pytest.raises(BadFile, match=r"store = "):
+            sweep(cells.draw, {"n": [1]}, store=place)
+    assert file.read_text() == "precious"
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "data.txt").write_text("precious")
+    with pytest.raises(BadFile, match="holds no sweep and was left alone"):
+        sweep(cells.draw, {"n": [1]}, store=full)
+    assert tree(full) == {Path("data.txt"): b"precious"}
+    assert not list(tmp_path.glob("*.part"))
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert sweep(cells.draw, {"n": [1]}, store=empty).value.size == 1
+
+
+FULL = """
+import resource, sys
+from popgd.sweeps import sweep
+from popgd.errors import BadFile
+def bulky(x):
+    import hashlib
+    return "".join(hashlib.sha512(f"{i}.{x}".encode()).hexdigest() for i in range(x))
+bulky.__qualname__ = "bulky"
+limit = int(sys.argv[2])
+if limit:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+try:
+    sweep(bulky, {"x": [1, 2, 400, 3]}, store=sys.argv[1], chunk=1)
+except BadFile as error:
+    print(error)
+    sys.exit(7)
+"""
+
+
+def test_a_full_disk_is_one_sentence_and_keeps_finished_chunks(tmp_path):
+    store = tmp_path / "full.zarr"
+
+    def run(limit):
+        command = [sys.executable, "-c", FULL, str(store), str(limit)]
+        return subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=60)
+
+    failed = run(8192)
+    assert failed.returncode == 7, failed.stderr
+    assert "File too large" in failed.stdout
+    assert "finished chunks are kept" in failed.stdout
+    kept = {name: data for name, data in tree(store).items() if name.parts[0] == "log"}
+    assert {Path("log/finished_chunks/0"), Path("log/finished_chunks/1")} <= set(kept)
+    assert run(0).returncode == 0
+    assert {name: tree(store)[name] for name in kept} == kept
+
+
+def test_a_lost_process_is_not_stored_as_a_result(tmp_path):
+    store = tmp_path / "lost.zarr"
+    grid = {"x": range(12), "directory": [str(tmp_path)]}
+    with processes(1) as executor, pytest.warns(RuntimeWarning, match="WorkerLost"):
+        broken = sweep(cells.kill_once, grid, store=store, chunk=1, executor=executor)
+    assert broken.value[0, 0] == 0
+    assert str(broken.error.values[7, 0]).startswith("WorkerLost: BrokenProcessPool")
+    with processes(1) as executor:
+        whole = sweep(cells.kill_once, grid, store=store, executor=executor)
+    assert (whole.value.values[:, 0] == np.arange(12) ** 2).all()
+    assert whole.value.dtype == np.int64
+
+
+def test_a_dask_cluster_that_loses_a_worker(tmp_path):
+    from dask.distributed import Client
+
+    grid = {"x": range(16), "directory": [str(tmp_path)]}
+    with cluster() as real, Client(real) as client:
+        executor = client.get_executor()
+        result = sweep(cells.kill_once, grid, executor=executor, chunk=1)
+        assert (tmp_path / "killed").exists()
+        assert (result.value.values[:, 0] == np.arange(16) ** 2).all()
+        assert (result.error == "").all()
+        serial = sweep(cells.draw, {"n": range(10)})
+        store = tmp_path / "dask.zarr"
+        assert sweep(cells.draw, {"n": range(10)}, executor=executor, store=store).identical(serial)
+
+
+def test_the_store_is_json_and_floats_come_back_exactly(tmp_path):
+    store = tmp_path / "exact.zarr"
+    values = [0.1, 1e-300, 5e-324, -0.0, float("inf"), 1 / 3]
+    result = sweep(_identity, {"x": values}, store=store)
+    again = sweep(_identity, {"x": values}, store=store)
+    assert result.y.values.tobytes() == np.array(values).tobytes() == again.y.values.tobytes()
+    identity = json.loads((store / "log" / "finished_chunks" / ".zattrs").read_text())["identity"]
+    assert identity["function"].endswith("_identity")
+
+
+def _identity(x):
+    return {"y": x}
