@@ -249,7 +249,7 @@ class _Bounded(LengthLaw):
     def _horner(self, u: Differences, n: int) -> Differences:
         groups = (len(u.parts) - 1).bit_length()
         zero = u.parts[0] * 0.0
-        total = Differences.constant(zero, groups)
+        total = Differences([zero] * 2**groups)
         for k in range(max(self.lengths), 0, -1):
             weight = math.perm(k, n) / len(self.lengths) if k in self.lengths else 0
             if k < n:

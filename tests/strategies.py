@@ -19,7 +19,7 @@ def length_laws(draw, kind=None):
         return Poisson(draw(st.floats(0.05, 40.0)))
     if kind == "fixed":
         return FixedLength(draw(st.integers(1, 40)))
-    return UniformLength(draw(st.integers(1, 25)))
+    return UniformLength(draw(st.integers(1, 12)))
 
 
 @st.composite
