@@ -250,7 +250,9 @@ def approximate(x: Ball) -> float:
 
 
 def log2(x: Ball) -> float:
-    """About log2 |midpoint|, of any size; -inf at 0. For choosing precision only."""
+    """About log2 |midpoint|, of any size, to choose a precision; -inf at 0 or not finite."""
+    if not x.is_finite():
+        return -math.inf
     mantissa, exponent = x.mid().man_exp()
     return float(exponent) + math.log2(abs(int(mantissa))) if mantissa else -math.inf
 

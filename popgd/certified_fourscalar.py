@@ -241,7 +241,7 @@ def three_phase(
         raise check.refuse("eta3", eta3, "never arrives in inf steps", "pass eta3 > 0")
 
     def evaluate() -> balls.BallPhases:
-        return balls.three_phase(d, ball(first), ball(second), ball(third), count)
+        return balls.three_phase(d, first, second, third, count)
 
     def accept(x: balls.BallPhases) -> bool:
         final = (x.final_target, x.final_background, x.final_residual, x.minimum)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .ball import Ball, approximate, ball, bits, log2, magnitude, precision, sign, widen
 from .certified_quadrature import (
@@ -215,15 +215,19 @@ def phase_two(d: int, eta1: Ball, eta2: Ball, uniform: Moments | None = None) ->
     return eta1 * eta2 * d / ball(d - 1) ** 2 * (2 * m.m11 - eta1 * inner)
 
 
-def three_phase(d: int, eta1: Ball, eta2: Ball, eta3: Ball, steps: int | float) -> BallPhases:
-    """One output step, one attention step, `steps` (or inf) output steps, from zero."""
-    beta_s, beta_j = phase_one(d, eta1)
+def three_phase(d: int, eta1: Any, eta2: Any, eta3: Any, steps: int | float) -> BallPhases:
+    """One output step, one attention step, `steps` (or inf) output steps, from zero.
+
+    Rates are exact numbers or balls; exact ones are evaluated as finely as the gap needs.
+    """
     with precision(53):
-        size = magnitude(phase_two(d, eta1, eta2))
-    # exp(gap) is as accurate as the gap is absolutely
-    with precision(bits() + (int(max(log2(size), 0)) if size.is_finite() else 0) + 4):
+        size = log2(magnitude(phase_two(d, ball(eta1), ball(eta2))))
+    # exp(gap) is relatively as accurate as the gap is absolutely
+    with precision(bits() + int(max(size, 0)) + 4):
         uniform = moments(ball(0), d)
-        gap = phase_two(d, eta1, eta2, uniform)
+        gap = phase_two(d, ball(eta1), ball(eta2), uniform)
+    beta_s, beta_j = phase_one(d, ball(eta1))
+    eta3 = ball(eta3)
     m = moments(gap, d)
     best = minimum(m)
     error_s, error_j = beta_s - best.beta_target, beta_j - best.beta_background
@@ -257,8 +261,7 @@ def eigenvalues(d: int, m: Moments) -> tuple[Ball, Ball]:
     off = m.m11**2 / (d - 1)
     if sign(off) == 0:
         return a.max(c), a.min(c)
-    spread = ((a - c) ** 2 + 4 * off).sqrt()
-    largest = (a + c + spread) / 2
+    largest = (a + c + ((a - c) ** 2 + 4 * off).sqrt()) / 2
     return largest, (a * c - off) / largest
 
 
@@ -267,19 +270,24 @@ def propagate(
 ) -> tuple[Ball, Ball]:
     """(1 - eta K)^steps on the distance from the minimiser; steps may be inf.
 
-    K acts on (beta_s, beta_j); the power is a polynomial of degree one in K.
+    K = [[a, h], [h/(d-1), c]] acts on (beta_s, beta_j). Its power is p(K), the line through
+    the powers at both eigenvalues; written around each diagonal entry's own eigenvalue, from
+    which it is `shift` away, nothing large cancels.
     """
     if isinstance(steps, float):
         return ball(0), ball(0)
-    h_ss, h_sj, h_jj = m.m20, m.m11, m.m02 + _HALF
-    if sign(h_sj) == 0:
-        return (1 - eta * h_ss) ** steps * error_s, (1 - eta * h_jj / (d - 1)) ** steps * error_j
+    a, h, c = m.m20, m.m11, (m.m02 + _HALF) / (d - 1)
+    if sign(h) == 0:
+        return (1 - eta * a) ** steps * error_s, (1 - eta * c) ** steps * error_j
     large, small = eigenvalues(d, m)
     power_large, power_small = (1 - eta * large) ** steps, (1 - eta * small) ** steps
     slope = (power_large - power_small) / (large - small)
-    image_s = h_ss * error_s + h_sj * error_j
-    image_j = (h_sj * error_s + h_jj * error_j) / (d - 1)
+    off = h**2 / (d - 1)
+    shift = 2 * off / (((a - c) ** 2 + 4 * off).sqrt() + abs(a - c))
+    target_first = sign(a - c) != -1
+    own_s, own_j = (power_large, power_small) if target_first else (power_small, power_large)
+    shift = -shift if target_first else shift
     return (
-        power_small * error_s + slope * (image_s - small * error_s),
-        power_small * error_j + slope * (image_j - small * error_j),
+        own_s * error_s + slope * (shift * error_s + h * error_j),
+        own_j * error_j + slope * (h * error_s / (d - 1) - shift * error_j),
     )
