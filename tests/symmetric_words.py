@@ -20,6 +20,7 @@ def words(d):
     """Counts (N, d), probabilities (N,) and labels (N,) of a balanced geometric word."""
     longest = LONGEST[d]
     grid = np.indices((longest + 1,) * (d - 1)).reshape(d - 1, -1)
+    grid = grid[:, grid.sum(axis=0) <= longest]
     rest = grid.sum(axis=0)
     counts, weights = [], []
     choose = np.array(

@@ -180,7 +180,7 @@ def test_divergence_is_reported():
 
 
 def test_lambda_max_is_the_largest_eigenvalue_of_the_hessian():
-    d, gap = 4, 1.3
+    d, gap = 3, 1.3
     counts, weight, _ = brute.words(d)
     alpha = np.zeros(d)
     alpha[0] = gap
