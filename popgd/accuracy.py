@@ -19,11 +19,14 @@ from .count_risk import prepare
 from .count_sums import MAX_TERMS, Block, CountSum, unit_bounds
 from .errors import NotAvailable
 from .languages import Task
+from .words import Geometric
 
 __all__ = ["Accuracy", "accuracy"]
 
 # probability of the words left out
 TAIL = 2.0**-56
+# what popgd.symmetric_accuracy states for its sums of incomplete beta functions, twice over
+DISTRIBUTION_ERROR = 2e-13
 # undecided words settled one by one in exact arithmetic, at most, a block
 MOST_EXACT = 10_000
 
@@ -35,14 +38,18 @@ class Accuracy(NamedTuple):
     ----------
     value : float
         Best estimate, in [lower, upper]; exactly 1 (or 0) when no word was wrong (or right).
+        Undecided words are counted as double arithmetic has them.
     lower, upper : float
         Proven bounds. They differ by the rounding error, unless f vanishes to rounding on
         words of positive probability.
+    proved : bool
+        False when the bounds trust SciPy's incomplete beta function (large d).
     """
 
     value: float
     lower: float
     upper: float
+    proved: bool = True
 
 
 def accuracy(
@@ -64,7 +71,7 @@ def accuracy(
     Returns
     -------
     Accuracy
-        (value, lower, upper), probabilities.
+        (value, lower, upper, proved), probabilities.
 
     Raises
     ------
@@ -77,7 +84,8 @@ def accuracy(
     -----
     Words with f = 0 count as -1. With equal attention on the groups of a word the sign is
     settled in exact rationals; otherwise words with |f| below its rounding error are left in
-    the interval. Source: THEORY 4. Error: proved (interval).
+    the interval. The balanced occurrence task with equal backgrounds goes on to any d through
+    `popgd.symmetric`. Source: THEORY 4. Error: proved (interval), or estimated when it says so.
 
     Examples
     --------
@@ -86,43 +94,66 @@ def accuracy(
     True
     """
     max_terms = check.integer("max_terms", max_terms, 1)
-    total, cut = _prepare(task, alpha, beta, residual, max_terms)
-    right, wrong, unknown, rounding = [0.0], [0.0], [0.0], [0.0]
+    total = None
+    try:
+        total = prepare(task, alpha, beta, residual)
+        cut = total.cut(unit_bounds, TAIL, max_terms)
+    except NotAvailable as refusal:
+        if total is not None and total.groups.count == 2 and _symmetric(task):
+            return _by_distribution_functions(total)
+        raise NotAvailable(
+            f"No exact accuracy: {str(refusal).split(';')[0]};"
+            " popgd.EmpiricalRisk(popgd.sample_words(task, n)) estimates it from samples."
+        ) from None
+    return _by_words(total, cut)
+
+
+def _symmetric(task: Task) -> bool:
+    """The balanced occurrence task, for which `popgd.symmetric` has the accuracy at any d."""
+    law = task.words.length
+    if not isinstance(law, Geometric) or task.words.symbols is not None:
+        return False
+    return len(task.targets) == 1 and law.exact_p == Fraction(1, task.d - 1)
+
+
+def _by_distribution_functions(total: CountSum) -> Accuracy:
+    from .symmetric_accuracy import accuracy as symmetric_accuracy
+    from .symmetric_state import State
+
+    groups, target = total.groups, total.task.targets[0]
+    s = groups.member[target]
+    j = groups.member[1 if target == 0 else 0]
+    top, low = (float(groups.alpha[g][1]) for g in (s, j))
+    order = groups.alpha[s][0] - groups.alpha[j][0]
+    if order:
+        top, low = math.copysign(math.inf, order), 0.0
+    residual = float(groups.beta[s] - 2)
+    state = State(top, low, residual + 2.0, float(groups.beta[j]), residual)
+    value = symmetric_accuracy(state, total.task.d)
+    error = DISTRIBUTION_ERROR
+    return Accuracy(value, max(0.0, value - error), min(1.0, value + error), proved=False)
+
+
+def _by_words(total: CountSum, cut: tuple[int, int]) -> Accuracy:
+    # right, wrong, undecided with f > 0 in doubles right or wrong, rounding
+    sums: list[list[float]] = [[], [], [], [], []]
     with np.errstate(under="ignore"):
         for block in total.walk(unit_bounds, cut, TAIL):
             probability = block.probability
             positive, open_ = _signs(block)
             correct = positive if block.pattern.label == 1 else ~positive
-            right.append(float(probability[correct & ~open_].sum()))
-            wrong.append(float(probability[~correct & ~open_].sum()))
-            unknown.append(float(probability[open_].sum()))
-            rounding.append((block.error + 50) * UNIT * float(probability.sum()))
+            for place, words in enumerate(
+                (correct & ~open_, ~correct & ~open_, correct & open_, ~correct & open_)
+            ):
+                sums[place].append(float(probability[words].sum()))
+            sums[4].append((block.error + 50) * UNIT * float(probability.sum()))
+    right, wrong, perhaps, hardly, rounding = (math.fsum(x) for x in sums)
     outside = sum(float(m[0]) for m in total.left_out.values())
-    return _interval(
-        math.fsum(right), math.fsum(wrong), math.fsum(unknown), math.fsum(rounding) + outside
-    )
-
-
-def _prepare(
-    task: Any, alpha: Any, beta: Any, residual: Any, max_terms: int
-) -> tuple[CountSum, tuple[int, int]]:
-    try:
-        total = prepare(task, alpha, beta, residual)
-        return total, total.cut(unit_bounds, TAIL, max_terms)
-    except NotAvailable as refusal:
-        raise NotAvailable(
-            f"No exact accuracy: {str(refusal).split(';')[0][:1].lower()}"
-            f"{str(refusal).split(';')[0][1:]}; popgd.EmpiricalRisk(popgd.sample_words(task, n))"
-            " estimates it from samples."
-        ) from None
-
-
-def _interval(right: float, wrong: float, unknown: float, error: float) -> Accuracy:
-    error = error * (1 + 1e-3) + UNIT
+    error = (rounding + outside) * (1 + 1e-3) + UNIT
+    unknown = perhaps + hardly
     lower = max(0.0, right - error, 1.0 - wrong - unknown - error)
     upper = min(1.0, right + unknown + error, 1.0 - wrong + error)
-    known = right + wrong
-    value = (right + unknown / 2) / (known + unknown) if known + unknown else 0.5
+    value = (right + perhaps) / (right + wrong + unknown)
     return Accuracy(min(max(value, lower), upper), lower, upper)
 
 

@@ -199,7 +199,10 @@ class CountSum:
     def _blocks(self, polynomials: list[np.ndarray], layer: _Layer, skip: float) -> Iterator[Block]:
         """The words of a layer that count, in tiles; the others go to `left_out`."""
         if any(not p.any() for p in polynomials):
-            return
+            if not self.patterns[layer.mask].largest:
+                return
+            # the loss underflows, its gradients may not: keep every word
+            skip = -1.0
         m, row, odds = layer.m, layer.row, layer.odds
         size = row * np.min([_at(p, m) for p in polynomials], axis=0)
         keep = np.flatnonzero(size > skip)
@@ -257,7 +260,12 @@ Bounds = Callable[[Pattern], list[np.ndarray]]
 
 
 def _at(polynomial: np.ndarray, m: np.ndarray) -> np.ndarray:
-    return np.polynomial.polynomial.polyval(m, np.trim_zeros(polynomial, "b"))
+    """Value at each length; most polynomials are constants."""
+    degree = max(np.flatnonzero(polynomial), default=0)
+    value = np.full(m.shape, polynomial[degree])
+    for coefficient in polynomial[:degree][::-1]:
+        value = value * m + coefficient
+    return value
 
 
 def _tiles(rows: int, columns: int) -> Iterator[tuple[slice, slice]]:

@@ -74,6 +74,7 @@ def problems(draw):
 @example((Occurrence(2), [0.0, 0.0], [1.0, 0.5], None))
 @example((Occurrence(3, 0, Words(Geometric(0.9))), [40.0, 0.0, 0.0], [2.0, 0.0, 0.0], None))
 @example((And(3, [0, 1], Words(Poisson(0.5))), [700.0, 0.0, 0.0], [2.0, 0.0, 1.0], [1e-20, 0.0]))
+@example((Occurrence(2, 0, Words(FixedLength(2))), [700.0, 0.0], [0.0, 1.0], [0.0]))
 def test_truth_lies_within_every_bound(problem):
     task, alpha, beta, residual = problem
     truth = direct(task, alpha, beta, residual)
