@@ -1,0 +1,245 @@
+"""Speed and memory of the finite-sample kernel, side by side with PyTorch on the CPU.
+
+    OPENBLAS_NUM_THREADS=1 python tests/benchmarks/bench_empirical.py [part ...] [--json FILE]
+
+Parts: kernel, seeds, sampling, linear, wide; all by default. PyTorch 2.13.0 is optional: without it
+its columns are missing. Timings are minima over interleaved repetitions, so that other work on
+the machine hits every contender alike; the load average is printed with them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+import popgd
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+N, D, STEPS = 12_500, 50, 1000
+GOALS = {
+    "padded": (">=", 300), "elementwise": (">=", 6), "product": (">=", 2.5), "passes": ("<=", 2.5),
+    "seeds": ("<=", 25), "sampling s": ("<=", 1.5), "sampling GB": ("<=", 1.0),
+    "wide GB": ("<=", 1.0),
+}  # fmt: skip
+
+
+def fastest(contenders, repeats):
+    """Seconds, the minimum over interleaved repetitions."""
+    best = dict.fromkeys(contenders, np.inf)
+    for i in range(repeats):
+        for name, run in contenders.items():
+            # slow contenders get fewer turns
+            if best[name] > 0.05 and i >= 5:
+                continue
+            start = time.perf_counter()
+            run()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best
+
+
+def judge(name, value):
+    sign, goal = GOALS[name]
+    met = value >= goal if sign == ">=" else value <= goal
+    return f"goal {sign} {goal}: {'met' if met else 'MISSED'}"
+
+
+def torch_peers(batch):
+    """value and gradients by autograd, three ways; each a function of the thread count."""
+    counts = torch.tensor(batch.counts.astype(float))
+    y = torch.tensor(batch.labels.astype(float))
+    longest = int(batch.lengths.max())
+    tokens = np.zeros((len(batch), longest), dtype=np.int64)
+    mask = np.arange(longest) < batch.lengths[:, None]
+    word, symbol = np.nonzero(batch.counts)
+    repeats = batch.counts[word, symbol]
+    tokens[mask] = np.repeat(symbol, repeats)
+    tokens, mask = torch.tensor(tokens), torch.tensor(mask)
+
+    def product(alpha, beta):
+        a = torch.exp(alpha - alpha.max())
+        return counts @ (a * beta) / (counts @ a)
+
+    def elementwise(alpha, beta):
+        mass = counts * torch.exp(alpha - alpha.max())
+        gamma = mass / mass.sum(dim=1, keepdim=True)
+        return (gamma * beta).sum(dim=1)
+
+    def padded(alpha, beta):
+        logits = alpha[tokens].masked_fill(~mask, -torch.inf)
+        return (torch.softmax(logits, dim=1) * beta[tokens]).sum(dim=1)
+
+    def step(model, alpha, beta, threads):
+        def run():
+            torch.set_num_threads(threads)
+            a = torch.tensor(alpha, requires_grad=True)
+            b = torch.tensor(beta, requires_grad=True)
+            loss = ((model(a, b) - 1 - y) ** 2).mean() / 2
+            loss.backward()
+            return float(loss.detach()), a.grad.numpy(), b.grad.numpy()
+
+        return run
+
+    return {"product": product, "elementwise": elementwise, "padded": padded}, step
+
+
+def kernel(report):
+    """value_and_gradient at N = 12,500, d = 50, float64, one weight vector."""
+    batch = popgd.sample_words(popgd.Occurrence(D), N, rng=0)
+    risk = popgd.EmpiricalRisk(batch)
+    rng = np.random.default_rng(0)
+    alpha, beta = rng.normal(size=(2, D)) * 0.1
+    counts = batch.counts.astype(float)
+    w, r = rng.random(D), rng.random(N)
+    contenders = {
+        "popgd": lambda: risk.value_and_gradient(alpha, beta),
+        "passes": lambda: (counts @ w, r @ counts),
+    }
+    if torch:
+        models, step = torch_peers(batch)
+        for name, model in models.items():
+            for threads in (1, 2):
+                contenders[f"{name}, {threads} thread{'s'[: threads - 1]}"] = step(
+                    model, alpha, beta, threads
+                )
+            found = step(model, alpha, beta, 1)()
+            for x, z in zip(found, risk.value_and_gradient(alpha, beta)):
+                np.testing.assert_allclose(x, z, rtol=0, atol=1e-12)
+    best = fastest(contenders, 300)
+    ours = best["popgd"]
+    for name, seconds in best.items():
+        print(f"  {name:24s} {seconds * 1e3:9.3f} ms   {seconds / ours:8.2f} x popgd")
+    passes = ours / best["passes"]
+    print(f"  popgd / two passes        {passes:.2f}   {judge('passes', passes)}")
+    report["kernel"] = {name: seconds for name, seconds in best.items()}
+    report["passes"] = passes
+    for name in ("padded", "elementwise", "product") if torch else ():
+        ratio = min(best[f"{name}, 1 thread"], best[f"{name}, 2 threads"]) / ours
+        report[name] = ratio
+        print(f"  best PyTorch {name:12s} / popgd {ratio:8.2f}   {judge(name, ratio)}")
+
+
+def _train(seeds):
+    task = popgd.Occurrence(D)
+    streams = popgd.seed_streams(1, seeds)
+    risk = popgd.EmpiricalRisk([popgd.sample_words(task, N, rng=s) for s in streams])
+    start = np.stack([s.normal(size=(2, D)) * 0.1 for s in streams], axis=1)
+    begin, busy = time.perf_counter(), time.process_time()
+    run = popgd.train(
+        risk, f"joint({STEPS}x)", *start, learning_rate=1.0, record_every=None, keep_weights=False
+    )
+    return time.perf_counter() - begin, time.process_time() - busy, run.risk[-1]
+
+
+def seeds(report):
+    """50 seeds with 12,500 words each, 1000 joint steps."""
+    start = time.perf_counter()
+    inside, busy, risks = _train(range(50))
+    print(f"  one process            {time.perf_counter() - start:7.1f} s in all, training")
+    print(f"                         {inside:7.1f} s, of which on the processor {busy:.1f} s")
+    report["seeds, one process"], report["seeds, processor"] = inside, busy
+    start = time.perf_counter()
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        halves = list(pool.map(_train, [range(25), range(25, 50)]))
+    both = time.perf_counter() - start
+    same = np.allclose(np.concatenate([h[-1] for h in halves]), risks, rtol=1e-9, atol=0)
+    print(f"  two processes, in all  {both:7.1f} s   {judge('seeds', both)}; same risks: {same}")
+    report["seeds"] = both
+    if torch:
+        models, step = torch_peers(popgd.sample_words(popgd.Occurrence(D), N, rng=0))
+        rng = np.random.default_rng(0)
+        for name, model in models.items():
+            runs = {t: step(model, *rng.normal(size=(2, D)), t) for t in (1, 2)}
+            seconds = min(fastest(runs, 10).values()) * 50 * STEPS
+            report[f"seeds, PyTorch {name}"] = seconds
+            print(
+                f"  PyTorch {name:12s}   {seconds:7.0f} s, extrapolated from one seed's best step"
+            )
+
+
+def _alone(code):
+    """Seconds and peak memory (GB) of `code` in a process of its own."""
+    script = (
+        "import time, resource, numpy as np, popgd\n"
+        "start = time.perf_counter()\n" + code + "\nprint(time.perf_counter() - start, "
+        "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)"
+    )
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    seconds, memory = map(float, out.stdout.split()[-2:])
+    return seconds, memory
+
+
+def sampling(report):
+    """10^6 words at d = 50: 49 million symbols."""
+    code = "popgd.sample_words(popgd.Occurrence(50), 10**6, rng=0)"
+    runs = [_alone(code) for _ in range(3)]
+    seconds, memory = min(r[0] for r in runs), max(r[1] for r in runs)
+    print(f"  {seconds:.2f} s ({judge('sampling s', seconds)}), {memory:.2f} GB "
+          f"({judge('sampling GB', memory)})")  # fmt: skip
+    report["sampling s"], report["sampling GB"] = seconds, memory
+
+
+def linear(report):
+    """Cost per step against the size of the count matrix, over a factor of 100."""
+    rng = np.random.default_rng(0)
+    sizes, times = [], []
+    for n in (12_500, 40_000, 125_000, 400_000, 1_250_000):
+        risk = popgd.EmpiricalRisk(popgd.sample_words(popgd.Occurrence(D), n, rng=0))
+        at = rng.normal(size=(2, D)) * 0.1
+        best = fastest({"": partial(risk.value_and_gradient, *at)}, 30)[""]
+        sizes.append(n * D)
+        times.append(best)
+        print(f"  {n:9,d} x {D}: {best * 1e3:9.2f} ms, {best / (n * D) * 1e9:.2f} ns a count")
+    slope = np.polyfit(np.log(sizes), np.log(times), 1)[0]
+    print(f"  exponent of the cost in the size: {slope:.3f}")
+    report["exponent"] = slope
+
+
+def wide(report):
+    """d = 1000 with 20,000 words: sampling, one gradient, the exact minimum."""
+    code = (
+        "b = popgd.sample_words(popgd.Occurrence(1000), 20000, rng=0)\n"
+        "r = popgd.EmpiricalRisk(b)\nx = np.zeros(1000)\nr.value_and_gradient(x, x)\n"
+        "r.minimize_output(x)"
+    )
+    seconds, memory = _alone(code)
+    print(f"  {seconds:.1f} s, {memory:.2f} GB ({judge('wide GB', memory)})")
+    report["wide s"], report["wide GB"] = seconds, memory
+
+
+PARTS = {f.__name__: f for f in (kernel, seeds, sampling, linear, wide)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", default=list(PARTS), help=", ".join(PARTS))
+    parser.add_argument("--json", help="write the numbers here")
+    arguments = parser.parse_args()
+    report = {"cores": os.cpu_count(), "machine": platform.processor() or platform.machine()}
+    report["torch"] = torch.__version__ if torch else None
+    print(f"{report['cores']} cores, numpy {np.__version__}, torch {report['torch']}")
+    for name in arguments.parts:
+        print(f"{name}: {PARTS[name].__doc__} (load {os.getloadavg()[0]:.1f})")
+        PARTS[name](report)
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump(report, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
