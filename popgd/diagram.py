@@ -1,4 +1,4 @@
-"""Where three-phase training succeeds: the (eta1, eta2) plane, exactly, a million pixels a second."""
+"""Where three-phase training succeeds: the (eta1, eta2) plane, a million exact pixels at once."""
 
 from __future__ import annotations
 

@@ -28,8 +28,9 @@ ULPS = 16.0
 def _cdf(d: int) -> np.ndarray:
     """P(b <= n | c) for c = 1..56 and n = 0..40 d, where b | c is negative binomial(c + 1, 2/d).
 
-    P(N_c <= n) = P(N_{c-1} <= n) - D_c(n), D_c(n) = C(n+c, c) p^c (1-p)^(n+1): the (n+1)-th failure comes
-    after exactly c successes. Error: 3e-14 absolute (the D_c are positive and sum to less than 1).
+    P(N_c <= n) = P(N_{c-1} <= n) - D_c(n), D_c(n) = C(n+c, c) p^c (1-p)^(n+1): the (n+1)-th
+    failure comes after exactly c successes. Error: 3e-14 absolute (the D_c are positive and sum
+    to less than 1).
     """
     p = 2 / d
     n = np.arange(FAR * d + 1.0)
@@ -49,8 +50,9 @@ def accuracies(d: int, gap: np.ndarray, v: np.ndarray, beta: np.ndarray) -> np.n
         return np.asarray(accuracy(State(gap, 0.0, 2 + v, beta, v), d))
     gap, v, beta = np.broadcast_arrays(gap, v, beta)
     ahead, behind = 1 + v, 1 - beta
-    out = np.where(behind > 0, 0.5, np.where(ahead > 0, 1.0, 0.0))
-    # what no threshold decides is right; boundaries and ties go to exact arithmetic
+    # one label is always right where no threshold decides
+    out = np.full(gap.shape, 0.5)
+    # boundaries and ties go to exact arithmetic
     hard = (behind == 0) | ((ahead == 0) & (behind < 0))
     mixed = np.flatnonzero(((behind > 0) == (ahead > 0)) & ~hard)
     columns = tuple(np.ravel(x)[mixed] for x in (gap, v, beta))

@@ -20,10 +20,10 @@ UNIT = 2.0**-53
 MOMENT_BOUND = 4e-12
 """Relative error that no scaled moment from a `MomentTable` exceeds.
 
-A scaled moment F(g) is analytic for |Im g| < pi, grows by at most e^(3 |dg|) along the real axis and
-by at most sqrt(8) up to |Im g| = pi/2, since |1 + r e^(it)| >= (1 + r)/sqrt(2) there. On a piece
-1/8 wide the Bernstein ellipse with imaginary half-axis pi/2 has rho = 50.2 and real half-axis
-1.58, so F <= 385 min F on it and interpolation at 9 Chebyshev points errs by at most
+A scaled moment F(g) is analytic for |Im g| < pi, grows by at most e^(3 |dg|) along the real axis
+and by at most sqrt(8) up to |Im g| = pi/2, since |1 + r e^(it)| >= (1 + r)/sqrt(2) there. On a
+piece 1/8 wide the Bernstein ellipse with imaginary half-axis pi/2 has rho = 50.2 and real
+half-axis 1.58, so F <= 385 min F on it and interpolation at 9 Chebyshev points errs by at most
 4 * 385 rho^-8/(rho - 1) = 7.7e-13. The data carry 4e-14 (`moments_error_bound`), amplified by the
 Lebesgue constant 2.4 and e^(3/8); rounding in the fit and in Horner's rule is below 1e-12.
 """
@@ -112,14 +112,21 @@ def _distance_error(descent: OutputDescent, rate: Any) -> tuple[Any, Any]:
 
 
 def _angle_error(descent: OutputDescent, moment: Any) -> Any:
-    """How far the eigenvectors may turn: sin 2 theta <= 2 |change| / (lambda_1 - lambda_2)."""
+    """How far the eigenvectors may turn.
+
+    tan 2 theta = 2b/(a - c) with a, b, c right to `moment`, so theta moves by at most
+    moment * 2b (a + c)/((a - c)^2 + 4 b^2) to first order; twice that while the change of
+    the spread is below a fifth.
+    """
     q = descent.quadratic
     n = q.d - 1
     m11 = q.rho * q.m20
     cross = 2 * m11 / np.sqrt(n)
-    apart = np.hypot(q.m20 - (q.variance + q.rho * m11 + 0.5) / n, cross)
-    turn = moment * descent.lambda_max / np.where(apart > 0, apart, 1.0)
-    turn = np.where((turn < 0.1) & (apart > 0), 3 * turn, 2.0)
+    one, other = q.m20, (q.variance + q.rho * m11 + 0.5) / n
+    apart = (one - other) * (one - other) + cross * cross
+    change = moment * (one + other) / np.sqrt(np.where(apart > 0, apart, 1.0))
+    turn = 2 * moment * cross * (one + other) / np.where(apart > 0, apart, 1.0)
+    turn = np.where((change < 0.1) & (apart > 0), turn, 2.0)
     # a diagonal Hessian keeps its axes
     return np.where(cross == 0, 0.0, turn)
 

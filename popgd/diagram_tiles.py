@@ -65,7 +65,8 @@ def first(d: int, eta1: np.ndarray) -> Start:
     """What phase 1 does from zero; it does not depend on eta2."""
     one = phase1(d, eta1)
     v, beta = np.asarray(one.residual), np.asarray(one.beta_background)
-    return Start(uniform(d).risk(v, beta), v, np.asarray(one.beta_target), beta)
+    with np.errstate(all="ignore"):
+        return Start(uniform(d).risk(v, beta), v, np.asarray(one.beta_target), beta)
 
 
 def push(d: int, one: Start) -> Any:
@@ -134,13 +135,15 @@ def _label(
     converges: Any,
 ) -> tuple[Any, Any]:
     """Regime of every pixel, and whether the bounds prove it."""
-    reached, reachable, away = risk <= epsilon, floor <= epsilon, gap < 0
+    # V <= P(+) = 1/2, so the floor 2V/(1+2V) never exceeds 1/2
+    trivial = epsilon >= 0.5
+    reached, reachable, away = risk <= epsilon, (floor <= epsilon) | trivial, gap < 0
     label = np.where(away, np.int8(TURNED_AWAY), np.int8(TOO_WEAK))
     label[reachable] = TOO_SHORT
     label[reached] = SUCCESS
     label[lost] = DIVERGED
     risk_sure = np.abs(risk - epsilon) > risk_bound
-    floor_sure = np.abs(floor - epsilon) > floor_bound
+    floor_sure = (np.abs(floor - epsilon) > floor_bound) | trivial
     gap_sure = (np.abs(gap) > shift) | (shift == 0)
     sure = risk_sure & (reached | (floor_sure & (reachable | gap_sure)))
     return label, converges & (lost | sure)
