@@ -205,17 +205,17 @@ class EmpiricalRisk:
     def _lead(self, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         """The batch axes of the result, which end with the stack."""
         own = [(len(self.batches),)] if self.stacked else []
-        if not own and len(set(shapes)) == 1:
-            return shapes[0]
         try:
-            return np.broadcast_shapes(*shapes, *own)
+            lead = np.broadcast_shapes(*shapes, *own)
         except ValueError:
-            remedy = "use equal or broadcastable leading shapes"
+            rule, remedy = "batch axes do not broadcast", "use broadcastable leading shapes"
             if self.stacked:
                 remedy += f"; the last of them is the stack of {len(self.batches)} batches"
-            raise check.refuse(
-                "alpha, beta", shapes, "batch axes do not broadcast", remedy
-            ) from None
+            raise check.refuse("alpha, beta", shapes, rule, remedy) from None
+        if 0 in lead:
+            rule = "a batch axis is empty"
+            raise check.refuse("alpha, beta", lead, rule, "pass one vector or more")
+        return lead
 
     def _check(self, alpha: Any, beta: Any, residual: Any) -> tuple[Any, Any, Any, tuple[int, ...]]:
         alpha = self._attention(alpha)

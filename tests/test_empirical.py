@@ -518,6 +518,7 @@ def test_hessian_refuses_what_it_cannot_take():
         ([0.0] * 3, [True] * 3, None, "real numbers"),
         ([0.0] * 3, [0.0] * 3, [1.0, 2.0], "last axis must be d"),
         (np.zeros((2, 3)), np.zeros((4, 3)), None, "do not broadcast"),
+        (np.zeros((0, 3)), np.zeros(3), None, "axis is empty"),
         ("zero", [0.0] * 3, None, "real numbers"),
     ],
 )
