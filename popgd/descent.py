@@ -12,6 +12,7 @@ import numpy as np
 from . import _validate as check
 from .plans import Phase, Plan
 from .recording import Recorder, Schedule, Snapshot
+from .starts import broadcast
 from .trajectory import PhaseRecord, Weights
 
 __all__ = ["Descent", "Rules", "rates"]
@@ -96,9 +97,7 @@ class Descent:
 
     def run(self, plan: Plan) -> None:
         """Run every phase, or as many as the rules allow."""
-        nobody = np.zeros(self.start.alpha.shape[:-1], dtype=bool)
-        self.now = Snapshot(0, self.start, nobody, nobody)
-        self.now = self._look(0, self.start)
+        self._begin()
         for number, phase in enumerate(plan):
             begin = self.now.step
             try:
@@ -111,6 +110,16 @@ class Descent:
             self._close(phase, number, begin, reason)
             if reason in STOPS:
                 return
+
+    def _begin(self) -> None:
+        nobody = np.zeros(self.start.residual.shape[:-1], dtype=bool)
+        self.now = Snapshot(0, self.start, nobody, nobody)
+        self.now = self._look(0, self.start)
+        batch = self.now.value.shape
+        if batch != nobody.shape:
+            # a stack of batches of words: one start serves them all
+            start = broadcast(self.start, batch, heads=self.start.heads)
+            self.now = Snapshot(0, start, self.now.value, self.now.lost, self.now.gradient)
 
     def _close(self, phase: Phase, number: int, begin: int, reason: str) -> None:
         self._record(number)
@@ -142,9 +151,11 @@ class Descent:
         counted = phase.steps is not None
         limit = int(phase.steps) if phase.steps is not None else self.rules.max_steps
         scale = self.now.value
+        # the value alone may be that of other words than the steps': then it is not comparable
+        same = not hasattr(self.objective, "step_objective")
         for t in range(limit):
             before = self.now.value
-            final = last and counted and t == limit - 1
+            final = same and last and counted and t == limit - 1
             self._advance({layer: size(t) for layer, size in sizes.items()}, gradient=not final)
             stop = self._stop(number)
             if stop:
@@ -205,22 +216,28 @@ class Descent:
     def _advance(self, sizes: Mapping[str, Any], gradient: bool) -> None:
         """One gradient step."""
         (alpha, beta, residual), slope = self.now.point, self.now.gradient
+        heads = self.now.point.heads
+        inner = 2 if heads else 1
         with np.errstate(all="ignore"):
             if "A" in sizes:
-                alpha = alpha - np.asarray(sizes["A"])[..., None] * slope.alpha
+                alpha = alpha - _over(sizes["A"], inner) * slope.alpha
             if "O" in sizes:
-                move = np.asarray(sizes["O"])[..., None] * slope.beta
+                move = _over(sizes["O"], inner) * slope.beta
                 beta = beta - move
-                residual = residual - move[..., self.targets]
+                total = move.sum(axis=-2) if heads else move
+                residual = residual - total[..., self.targets]
         self.now = self._look(self.now.step + 1, Weights(alpha, beta, residual), gradient)
 
     def _look(self, step: int, point: Weights, gradient: bool = True) -> Snapshot:
         """Evaluate `point`, with members that left the finite numbers put back where they were."""
-        finite = [np.isfinite(part).all(axis=-1) for part in point]
+        inner = (2, 2, 1) if point.heads else (1, 1, 1)
+        finite = [
+            np.isfinite(part).all(axis=tuple(range(-own, 0))) for part, own in zip(point, inner)
+        ]
         lost = self.now.lost | ~(finite[0] & finite[1] & finite[2])
         if lost.any():
-            pairs = zip(point, self.now.point, strict=True)
-            point = Weights(*(np.where(lost[..., None], old, new) for new, old in pairs))
+            parts = zip(point, self.now.point, inner)
+            point = Weights(*(np.where(_over(lost, own), old, new) for new, old, own in parts))
         alpha, beta, residual = point
         slope: Any = None
         # overflow is how divergence shows, and it is looked for just below
@@ -260,3 +277,8 @@ class Descent:
         with np.errstate(invalid="ignore"):
             still = np.abs(now - before) <= self.rules.tolerance * scale
         return bool((still | self.now.lost).all())
+
+
+def _over(x: Any, inner: int) -> Any:
+    """Batch-shaped numbers against arrays with `inner` more axes."""
+    return np.asarray(x)[(..., *(None,) * inner)]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import _validate as check
-from .starts import exact, start_of, task_of
+from .starts import exact, has_heads, start_of, task_of
 from .trajectory import Weights
 
 __all__ = ["FlatObjective"]
@@ -54,6 +54,8 @@ class FlatObjective:
 
     def __init__(self, objective: Any, layers: str = "joint", alpha: Any = None, beta: Any = None):
         task = task_of("objective", objective)
+        if has_heads(objective):
+            raise check.refuse("objective", objective, "has heads", "flatten its arrays yourself")
         start = start_of(task, alpha, beta, None)
         if start.alpha.ndim != 1:
             raise check.refuse(
@@ -103,6 +105,10 @@ class FlatObjective:
             value, by_alpha, by_beta = self.objective.value_and_gradient(
                 alpha, beta, residual=residual
             )
+            if np.ndim(value):
+                raise check.refuse(
+                    "objective", self.objective, "is a stack of several", "pass one batch of words"
+                )
             parts = {"joint": (by_alpha, by_beta), "A": (by_alpha,), "O": (by_beta,)}[self.layers]
             self._last = (x, float(value), np.concatenate(parts))
         return self._last[1], self._last[2].copy()

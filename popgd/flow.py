@@ -13,7 +13,7 @@ from .errors import PrecisionExhausted
 from .gaps import attention_gap_of, output_gap_of
 from .plans import Phase
 from .reduction import Reduced, eligible
-from .starts import exact, start_of, task_of
+from .starts import exact, has_heads, start_of, task_of
 from .trajectory import PhaseRecord, Trajectory, Weights
 
 __all__ = ["gradient_flow"]
@@ -104,8 +104,10 @@ def gradient_flow(
         start = model.start(alpha, beta, residual, task.target)
         field, gaps, taken = _Field(model, [0], layers), model.gaps, "symmetric"
     else:
+        objective = exact(objective)
         start = start_of(task, alpha, beta, residual)
-        field, gaps, taken = _Field(exact(objective), list(task.targets), layers), None, "general"
+        _refuse_stacks(objective, start)
+        field, gaps, taken = _Field(objective, list(task.targets), layers), None, "general"
     points = _all_members(field, start, grid, fine)
     risk = field.risk(points)
     error = np.abs(risk - field.risk(_all_members(field, start, grid, options)))
@@ -137,6 +139,20 @@ def _trajectory(
         d=task.d,
         targets=tuple(task.targets),
     )
+
+
+def _refuse_stacks(objective: Any, start: Weights) -> None:
+    if has_heads(objective):
+        raise check.refuse(
+            "objective", objective, "weights with heads do not flow here", "use train, small steps"
+        )
+    one = Weights(*(part[(0,) * (part.ndim - 1)] for part in start))
+    with np.errstate(all="ignore"):
+        value = objective.value(one.alpha, one.beta, residual=one.residual)
+    if np.ndim(value):
+        raise check.refuse(
+            "objective", objective, "is a stack of several", "pass one batch of words at a time"
+        )
 
 
 def _times(times: Any) -> np.ndarray:

@@ -8,10 +8,11 @@ import numpy as np
 
 from . import _validate as check
 from .languages import Task
+from .multihead import MultiHeadRisk
 from .population import PopulationRisk
 from .trajectory import Weights
 
-__all__ = ["broadcast", "exact", "random_start", "start_of", "task_of"]
+__all__ = ["broadcast", "exact", "has_heads", "random_start", "start_of", "task_of"]
 
 
 def random_start(
@@ -64,25 +65,47 @@ def exact(objective: Any) -> Any:
     return PopulationRisk(objective) if isinstance(objective, Task) else objective
 
 
-def start_of(task: Any, alpha: Any, beta: Any, residual: Any) -> Weights:
+def has_heads(objective: Any) -> bool:
+    """Whether weights of this objective have a head axis, shape (..., H, d)."""
+    return isinstance(objective, MultiHeadRisk)
+
+
+def start_of(task: Any, alpha: Any, beta: Any, residual: Any, heads: bool = False) -> Weights:
+    """The start as arrays with equal batch axes; zero where nothing is given."""
+    if heads and alpha is None and beta is None:
+        raise check.refuse(
+            "alpha", alpha, "must show the number of heads", f"pass zeros of shape (H, {task.d})"
+        )
+    given = (("alpha", alpha), ("beta", beta))
+    a, b = (None if x is None else check.weights(n, x, task.d, heads=heads) for n, x in given)
+    a = np.zeros(task.d if b is None else b.shape) if a is None else a
+    b = np.zeros(a.shape) if b is None else b
     targets = list(task.targets)
-    a = np.zeros(task.d) if alpha is None else check.weights("alpha", alpha, task.d)
-    b = np.zeros(task.d) if beta is None else check.weights("beta", beta, task.d)
     if residual is None:
-        r = b[..., targets] - 2.0
+        r = (b.sum(axis=-2) if heads else b)[..., targets] - 2.0
     else:
         r = check.weights("residual", residual, len(targets))
-    return broadcast(Weights(a, b, r))
+    return broadcast(Weights(a, b, r), heads=heads)
 
 
-def broadcast(point: Weights, *more: tuple[int, ...]) -> Weights:
+def broadcast(point: Weights, *more: tuple[int, ...], heads: bool = False) -> Weights:
     """The parts with equal batch axes, which also span the shapes in `more`."""
-    shapes = [part.shape[:-1] for part in point]
+    inner = (2, 2, 1) if heads else (1, 1, 1)
+    shapes = [part.shape[:-own] for part, own in zip(point, inner, strict=True)]
     try:
         batch = np.broadcast_shapes(*shapes, *more)
+        full = [
+            np.broadcast_to(part, (*batch, *part.shape[-own:]))
+            for part, own in zip(point, inner, strict=True)
+        ]
     except ValueError:
         raise check.refuse(
             "alpha, beta, residual, learning_rate", [*shapes, *more],
             "batch axes do not broadcast", "use equal or broadcastable leading shapes",
         ) from None  # fmt: skip
-    return Weights(*(np.broadcast_to(part, (*batch, part.shape[-1])) for part in point))
+    if 0 in batch:
+        raise check.refuse(
+            "alpha, beta, residual, learning_rate", [*shapes, *more],
+            "a batch axis is empty", "pass at least one run",
+        )  # fmt: skip
+    return Weights(*full)

@@ -16,7 +16,7 @@ from .plans import Plan
 from .population import PopulationRisk
 from .recording import Recorder, Schedule
 from .reduction import Reduced, eligible
-from .starts import broadcast, exact, start_of, task_of
+from .starts import broadcast, exact, has_heads, start_of, task_of
 from .trajectory import Trajectory, Weights
 
 __all__ = ["train"]
@@ -54,7 +54,8 @@ def train(
         For example ``"O(1x) -> A(1x, lr=5e4) -> O(200x)"`` or ``"joint"``; see `Plan`.
     alpha, beta : array_like of shape (..., d), optional
         The start; None is zero. Leading axes are separate runs, trained at once. `alpha` may
-        be a `popgd.symmetric.State`, which is then the whole start, at any d.
+        be a `popgd.symmetric.State`, which is then the whole start, at any d. For
+        `MultiHeadRisk` the shape is (..., H, d), and the gaps are those of every head.
     residual : array_like of shape (..., number of targets), optional
         beta - 2 on the targets at the start; None takes it from beta. It is carried along
         (``residual -= rate * dL/dbeta``), so risks far below 1e-16 keep their digits.
@@ -83,7 +84,7 @@ def train(
         objective is the exact risk of an occurrence task with uniform symbols and balanced
         lengths and the start is equal over the background. `Trajectory.path` says which ran.
     rng : None, int or Generator
-        For objectives with a ``step_objective(rng)`` method, which draw words at every step;
+        Handed to the objective's ``step_objective(rng)``, if it draws words at every step;
         deterministic objectives ignore it.
 
     Returns
@@ -134,7 +135,7 @@ def train(
         recorder = Recorder(gaps, model.accuracy if accuracy else None)
     else:
         model, targets, taken = exact(descended), list(task.targets), "general"
-        start = start_of(task, alpha, beta, residual)
+        start = start_of(task, alpha, beta, residual, has_heads(model))
         recorder = _recorder(task, model, monitor, accuracy)
     recorder.keep_weights = bool(keep_weights)
     start = _spread(start, step_sizes, learning_rate)
@@ -147,15 +148,16 @@ def train(
 
 def _bound(objective: Any, rng: Any) -> Any:
     """The objective bound to a generator, if it draws words at every step."""
-    generator = check.generator("rng", rng)
+    check.generator("rng", rng)
     bind = getattr(objective, "step_objective", None)
-    return objective if bind is None else bind(generator)
+    # as given, not as a Generator: a seed may mean more than one stream
+    return objective if bind is None else bind(rng)
 
 
 def _spread(start: Weights, step_sizes: Mapping[str, Any], given: Any) -> Weights:
     """A batch of learning rates is a batch of runs."""
     fixed = [getattr(size, "fixed", np.float64(0)) for size in step_sizes.values()]
-    return broadcast(start, *(np.shape(size) for size in fixed))
+    return broadcast(start, *(np.shape(size) for size in fixed), heads=start.heads)
 
 
 def _recorder(task: Any, objective: Any, monitor: Any, accuracy: bool) -> Recorder:

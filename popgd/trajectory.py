@@ -42,6 +42,11 @@ class Weights(NamedTuple):
     beta: np.ndarray
     residual: np.ndarray
 
+    @property
+    def heads(self) -> bool:
+        """Whether alpha and beta have a head axis, shape (..., H, d)."""
+        return self.alpha.ndim > self.residual.ndim
+
 
 @dataclass(frozen=True)
 class PhaseRecord:
@@ -75,7 +80,8 @@ class Trajectory:
     phase_index : int array of shape (K,)
         The phase that led to the record; the start belongs to phase 0.
     risk, attention_gap, output_gap : array of shape (K, ...)
-        Risk L, and the two gaps (`popgd.attention_gap`, `popgd.output_gap`). Dimensionless.
+        Risk L, and the two gaps (`popgd.attention_gap`, `popgd.output_gap`), of every head where
+        there are heads. Dimensionless.
     accuracy : array of shape (K, ...) or None
         P(sign f = y), when it was asked for.
     stored : Weights
@@ -234,11 +240,13 @@ class Trajectory:
         axis = "step" if self.time is None else "time"
         dims = (axis, *(f"batch_{i}" for i in range(self.risk.ndim - 1)))
         names = ["risk", "attention_gap", "output_gap", "accuracy", "risk_error"]
-        data = {n: (dims, getattr(self, n)) for n in names if getattr(self, n) is not None}
+        head = ("head",) * self.stored.heads
+        series = {n: getattr(self, n) for n in names if getattr(self, n) is not None}
+        data = {n: ((*dims, "head")[: x.ndim], x) for n, x in series.items()}
         coords: dict[str, Any] = {axis: getattr(self, axis), "phase": (axis, self.phase_index)}
         if weights:
-            data |= {"alpha": ((*dims, "symbol"), self._all("alpha"))}
-            data |= {"beta": ((*dims, "symbol"), self._all("beta"))}
+            data |= {"alpha": ((*dims, *head, "symbol"), self._all("alpha"))}
+            data |= {"beta": ((*dims, *head, "symbol"), self._all("beta"))}
             data |= {"residual": ((*dims, "target"), self._all("residual"))}
             coords["target"] = list(self.targets)
         attrs = {"plan": self.plan, "task": self.task, "path": self.path}

@@ -199,7 +199,7 @@ class Noisy(EveryWord):
         self.rng = rng
 
     def step_objective(self, rng):
-        return Noisy(rng)
+        return Noisy(np.random.default_rng(rng))
 
     def value_and_gradient(self, alpha, beta, residual=None):
         value, a, b = super().value_and_gradient(alpha, beta, residual)
@@ -272,6 +272,8 @@ TASK = Occurrence(3)
         (lambda: train(TASK, "O", [0.0, 1.0]), "the last axis must be d = 3"),
         (lambda: train(TASK, "O", [0.0, math.nan, 0.0]), r"alpha\[1\] = nan"),
         (lambda: train(TASK, "O", np.zeros((2, 3)), np.zeros((4, 3))), "do not broadcast"),
+        (lambda: train(TASK, "O", np.zeros((0, 3))), "a batch axis is empty"),
+        (lambda: train(TASK, "O", learning_rate=[]), "a batch axis is empty"),
         (lambda: train(TASK, "O", residual=[1.0, 2.0]), "the last axis must be d = 1"),
         (lambda: train(TASK, "O", State(0, 0, 0, 0), [0.0] * 3), "a State is a whole start"),
         (lambda: train(TASK, "O", State(math.inf, 0, 0, 0)), "need finite weights"),

@@ -1,0 +1,105 @@
+"""Promises of training on objectives of other kinds: drawn words, stacks, streams, heads."""
+
+import numpy as np
+import pytest
+from enumeration import EveryWord
+
+from popgd.batches import MiniBatches, Online
+from popgd.empirical import EmpiricalRisk
+from popgd.errors import BadParameter
+from popgd.flat import FlatObjective
+from popgd.flow import gradient_flow
+from popgd.languages import And, Occurrence
+from popgd.multihead import MultiHeadRisk
+from popgd.population import PopulationRisk
+from popgd.sampling import sample_words
+from popgd.starts import random_start
+from popgd.training import train
+
+TASK = Occurrence(10)
+PLAN = "O(1x) -> A(1x, lr=500) -> O(30x)"
+# the same arithmetic in other shapes, so other orders of summation
+TINY = 1e-12
+
+
+def batches(many):
+    return [sample_words(TASK, 300, k) for k in range(many)]
+
+
+def test_a_stack_of_batches_is_so_many_runs_from_one_start():
+    stack = batches(4)
+    together = train(EmpiricalRisk(stack), PLAN, accuracy=True)
+    assert together.risk.shape == together.accuracy.shape == (33, 4)
+    for k, batch in enumerate(stack):
+        alone = train(EmpiricalRisk(batch), PLAN)
+        np.testing.assert_allclose(together.risk[:, k], alone.risk, rtol=1e-9)
+    assert alone.path == "general"
+
+
+def test_exact_and_drawn_words_run_the_same_plan():
+    drawn = train(EmpiricalRisk(sample_words(TASK, 200_000, 0)), PLAN)
+    exact = train(TASK, PLAN)
+    np.testing.assert_allclose(drawn.risk[:2], exact.risk[:2], atol=0.01)
+    assert drawn.attention_gap[2] > 0.9
+
+
+def test_mini_batches_follow_the_seed_wherever_it_is_given():
+    (batch,) = batches(1)
+    options = {"monitor": TASK, "record_every": 10}
+    by_train = train(MiniBatches(batch, 50), "joint(40x)", rng=3, **options)
+    by_object = train(MiniBatches(batch, 50, rng=3), "joint(40x)", **options)
+    np.testing.assert_array_equal(by_train.risk, by_object.risk)
+    assert not np.array_equal(
+        by_train.risk, train(MiniBatches(batch, 50), "joint(40x)", rng=4, **options).risk
+    )
+    watched = PopulationRisk(TASK).value(*by_train.final[:2], residual=by_train.final.residual)
+    assert by_train.risk[-1] == pytest.approx(watched, rel=TINY)
+
+
+def test_streams_of_fresh_words_are_so_many_runs():
+    run = train(Online(TASK, 64, seeds=3, rng=0), "joint(20x)")
+    alone = train(Online(TASK, 64, seeds=[1], rng=0), "joint(20x)")
+    assert run.risk.shape == (21, 3)
+    np.testing.assert_allclose(run.beta[-1, 1], alone.beta[-1, 0], rtol=1e-9)
+
+
+def test_one_head_is_the_one_head_model():
+    alpha, beta = random_start(3, rng=0)
+    heads = train(MultiHeadRisk(Occurrence(3)), "O(2x) -> A(2x)", alpha[None], beta[None])
+    plain = train(PopulationRisk(Occurrence(3)), "O(2x) -> A(2x)", alpha, beta)
+    np.testing.assert_allclose(heads.risk, plain.risk, rtol=TINY)
+    np.testing.assert_allclose(heads.alpha[:, 0], plain.alpha, rtol=1e-10, atol=1e-15)
+    np.testing.assert_allclose(heads.attention_gap[:, 0], plain.attention_gap, atol=TINY)
+
+
+def test_several_heads_carry_the_residual_of_their_sum():
+    alpha, beta = random_start(3, shape=2, rng=0)
+    run = train(MultiHeadRisk(And(3, [0, 1])), "O(2x) -> A(1x, lr=10) -> O(inf)", alpha, beta)
+    total = run.beta.sum(axis=-2)[..., [0, 1]]
+    np.testing.assert_allclose(run.residual, total - 2, atol=TINY)
+    assert run.attention_gap.shape == run.output_gap.shape == (len(run), 2)
+    assert run.to_xarray(weights=True).alpha.dims == ("step", "head", "symbol")
+    assert run.risk[-1] < run.risk[0]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: train(MultiHeadRisk(TASK), "O"), "must show the number of heads"),
+        (lambda: train(MultiHeadRisk(TASK), "O", np.zeros(10)), "the last axis must be d = 10"),
+        (lambda: train(EmpiricalRisk(batches(2)), "O", np.zeros((3, 10))), "do not broadcast"),
+        (lambda: gradient_flow(EmpiricalRisk(batches(2)), 1.0), "one batch of words at a time"),
+        (lambda: gradient_flow(MultiHeadRisk(TASK), 1.0), "with heads do not flow"),
+        (lambda: FlatObjective(MultiHeadRisk(TASK)), "has heads"),
+        (lambda: FlatObjective(EmpiricalRisk(batches(2))).fun(np.zeros(20)), "a stack of several"),
+    ],
+)
+def test_malformed_calls(call, words):
+    with pytest.raises(BadParameter, match=words):
+        call()
+
+
+def test_one_objective_serves_many_calls():
+    objective = EveryWord(3)
+    first, second = (train(objective, "joint(5x)").risk for _ in range(2))
+    np.testing.assert_array_equal(first, second)
