@@ -29,7 +29,7 @@ def test_truth_lies_in_the_interval(problem):
     task, alpha, beta, residual = problem
     truth = direct(task, alpha, beta, residual)
     got = accuracy(task, alpha, beta, residual)
-    tail, right = abs(Fraction(truth.tail)), Fraction(truth.right)
+    tail, right = Fraction(truth.tail), Fraction(truth.right)
     assert Fraction(got.lower) - tail <= right <= Fraction(got.upper) + tail
     assert 0 <= got.lower <= got.value <= got.upper <= 1
 

@@ -18,7 +18,7 @@ DIGITS = 45
 
 
 class Direct(NamedTuple):
-    """Truth up to words longer than `longest`; `tail` is P(m > longest)."""
+    """Truth up to words longer than `longest`; `tail` is P(m > longest) and what is rounded."""
 
     risk: Decimal
     positive: Decimal
@@ -94,4 +94,7 @@ def direct(task: Any, alpha: Any, beta: Any, residual: Any = None, longest: int 
                         output = weight * error * pull[i] / total
                         by_beta[i] += output
                         by_alpha[i] += output * (v[label][i] - error)
-        return Direct(sum(losses), losses[True], by_alpha, by_beta, right, 1 - mass)
+        # a few thousand roundings of numbers below 100
+        rounded = Decimal(10) ** (6 - DIGITS - int(spread))
+        tail = abs(1 - mass) + rounded
+        return Direct(sum(losses), losses[True], by_alpha, by_beta, right, tail)
