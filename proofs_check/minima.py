@@ -124,7 +124,7 @@ class Minima:
             start = np.log(TOLERANCE) - np.log(1.5 * self.d)
             end = np.log(right_cut(TOLERANCE, 3)) + (high - low).max()
             nodes = np.exp(np.arange(start, end + self.h, self.h))
-            yield active, below, rows, log, nodes
+            yield active, below, log, nodes
 
     def _sums(self, active, below, log, nodes):
         """y, Y, u and 1 - u at the nodes, shapes (T, K, A) and (T, K)."""
@@ -145,7 +145,7 @@ class Minima:
         count = self.mass.shape[1]
         gram = np.zeros((len(self.mass), count, count))
         right = np.zeros(self.mass.shape)
-        for active, below, rows, log, nodes in self._levels(tier, offset):
+        for active, below, log, nodes in self._levels(tier, offset):
             y, weight, u, missing, own = self._sums(active, below, log, nodes)
             phi = _phi(self.d, u, missing, 2)
             gram += self.h * np.matmul((phi[1][..., None] * weight).transpose(0, 2, 1), weight)
@@ -161,7 +161,7 @@ class Minima:
     def slopes(self, tier: np.ndarray, offset: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """dL/dalpha at given outputs by atom, shape (T, A)."""
         out = np.zeros(self.mass.shape)
-        for active, below, rows, log, nodes in self._levels(tier, offset):
+        for active, below, log, nodes in self._levels(tier, offset):
             y, weight, u, missing, own = self._sums(active, below, log, nodes)
             phi = _phi(self.d, u, missing, 3)
             absent = _phi(self.d, u - own, missing + own, 2)[1]
