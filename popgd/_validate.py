@@ -112,8 +112,12 @@ def real_array(
         array = np.asarray(value)
     except ValueError:
         raise refuse(name, value, "must be a rectangular array of real numbers", remedy) from None
-    if array.dtype == object and array.size and all(
-        isinstance(x, (int, Fraction, float)) and not isinstance(x, bool) for x in array.flat
+    if (
+        array.dtype == object
+        and array.size
+        and all(
+            isinstance(x, (int, Fraction, float)) and not isinstance(x, bool) for x in array.flat
+        )
     ):
         array = array.astype(float)
     if array.dtype.kind not in "iuf":
@@ -131,7 +135,9 @@ def real_array(
 
 def probability(name: str, value: Any) -> float:
     """Return `value` as float in (0, 1]."""
-    return real(name, value, 0.0, 1.0, closed="right", remedy="pass a probability p with 0 < p <= 1")
+    return real(
+        name, value, 0.0, 1.0, closed="right", remedy="pass a probability p with 0 < p <= 1"
+    )
 
 
 def weights(name: str, value: Any, d: int, *, heads: bool = False) -> np.ndarray:
@@ -179,7 +185,9 @@ def symbols(name: str, value: Any, d: int) -> tuple[int, ...]:
 def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
     """Return `value` if it is one of `options`."""
     if not isinstance(value, str) or value not in options:
-        raise refuse(name, value, "is not an option", f"choose one of {', '.join(map(repr, options))}")
+        raise refuse(
+            name, value, "is not an option", f"choose one of {', '.join(map(repr, options))}"
+        )
     return value
 
 
@@ -189,7 +197,12 @@ def generator(name: str, value: Any) -> np.random.Generator:
         value is None
         or isinstance(value, (numbers.Integral, np.random.Generator, np.random.SeedSequence))
     ):
-        raise refuse(name, value, "is no random generator", "pass None, an integer seed or numpy.random.default_rng(seed)")
+        raise refuse(
+            name,
+            value,
+            "is no random generator",
+            "pass None, an integer seed or numpy.random.default_rng(seed)",
+        )
     if isinstance(value, numbers.Integral) and value < 0:
         raise refuse(name, value, "a seed must be >= 0", "pass a non-negative integer seed")
     return np.random.default_rng(value)

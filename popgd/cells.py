@@ -63,15 +63,52 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A cell of words at a set of batch rows, with the attention weights that matter there.
+class Scaled:
+    """Attention relative to the middle of its range, shape (B, d): `a` = exp(alpha - shift).
 
-    `alpha` has shape (B, d): -inf marks symbols of lower tiers, which are ignored whenever the
-    cell's own tier is present. `sign` is +1 on positive words, -1 on negative, 0 for all words.
+    `log` is -inf, and a zero, for symbols of lower tiers; `finite` says that there are none.
+    """
+
+    log: np.ndarray
+    a: np.ndarray
+    finite: bool
+
+    @classmethod
+    def of(cls, alpha: np.ndarray) -> Scaled:
+        """Scale rows of attention weights; `a` is exp of the exact difference, rounded once."""
+        finite = bool(np.isfinite(alpha).all())
+        bottom, top = _least(alpha, finite)[:, None], alpha.max(axis=-1, keepdims=True)
+        spread = float((top - bottom).max(initial=0.0))
+        if spread > MAX_SPREAD:
+            raise check.refuse(
+                "alpha",
+                spread,
+                f"this spread of attention weights exceeds {MAX_SPREAD:g}, beyond float64",
+                "take the limit alpha -> +-infinity with popgd.Tiers(tier, offset)",
+            )
+        shift = bottom + (top - bottom) / 2
+        log = alpha - shift
+        back = log + shift
+        with np.errstate(invalid="ignore"):
+            lost = (alpha - back) + (shift - (back - log))
+        return cls(log, np.exp(log) * (1 + (lost if finite else np.nan_to_num(lost))), finite)
+
+
+def _least(log: np.ndarray, finite: bool) -> np.ndarray:
+    """The least finite weight of each row."""
+    return (log if finite else np.where(np.isfinite(log), log, np.inf)).min(axis=-1)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A cell of words at a set of batch rows, with the attention that matters there.
+
+    Symbols of lower tiers have no attention: they are ignored whenever the cell's own tier is
+    present. `sign` is +1 on positive words, -1 on negative, 0 for all words.
     """
 
     rows: np.ndarray
-    alpha: np.ndarray
+    scaled: Scaled
     cell: Cell
     sign: int
 
@@ -91,18 +128,21 @@ def attention_rows(alpha: np.ndarray | Tiers, d: int) -> np.ndarray | Tiers:
 def pieces(alpha: np.ndarray | Tiers, cells: list[tuple[Cell, int]]) -> Iterator[Piece]:
     """All pieces whose contributions add up to the average over the cells (THEORY 2)."""
     if not isinstance(alpha, Tiers):
+        rows, scaled = np.arange(len(alpha)), Scaled.of(alpha)
         for cell, sign in cells:
-            yield Piece(np.arange(len(alpha)), alpha, cell, sign)
+            yield Piece(rows, scaled, cell, sign)
         return
     patterns, which = np.unique(alpha.tier, axis=0, return_inverse=True)
     for number, pattern in enumerate(patterns):
         rows = np.flatnonzero(which.reshape(-1) == number)
         for tier in np.unique(pattern):
             higher = set(np.flatnonzero(pattern > tier).tolist())
-            level = np.where(pattern == tier, alpha.offset[rows], -np.inf)
+            level = Scaled.of(np.where(pattern == tier, alpha.offset[rows], -np.inf))
             for cell, sign in cells:
                 inner = _restrict(cell, higher)
-                if inner is not None and not set(np.flatnonzero(pattern == tier)) <= set(inner.absent):
+                if inner is not None and not set(np.flatnonzero(pattern == tier)) <= set(
+                    inner.absent
+                ):
                     yield Piece(rows, level, inner, sign)
 
 
@@ -118,24 +158,6 @@ def _without(d: int, symbols: tuple[int, ...]) -> np.ndarray:
     keep = np.ones(d, dtype=bool)
     keep[list(symbols)] = False
     return np.flatnonzero(keep)
-
-
-def _scaled(alpha: np.ndarray, bottom: np.ndarray, top: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """alpha relative to the middle of its range, and exp of the exact difference."""
-    spread = float((top - bottom).max(initial=0.0))
-    if spread > MAX_SPREAD:
-        raise check.refuse(
-            "alpha",
-            spread,
-            f"this spread of attention weights exceeds {MAX_SPREAD:g}, beyond float64",
-            "take the limit alpha -> +-infinity with popgd.Tiers(tier, offset)",
-        )
-    shift = (bottom + (top - bottom) / 2)[:, None]
-    log = alpha - shift
-    back = log + shift
-    with np.errstate(invalid="ignore"):
-        lost = (alpha - back) + (shift - (back - log))
-    return log, np.exp(log) * (1 + np.where(np.isfinite(lost), lost, 0.0))
 
 
 @dataclass(frozen=True)
@@ -166,13 +188,10 @@ class Frame:
     def __init__(self, facts: Facts, piece: Piece):
         self.facts, self.cell, self.sign, self.rows = facts, piece.cell, piece.sign, piece.rows
         self.alphabet, self.background = facts.layout(piece.cell)
-        finite = np.isfinite(piece.alpha)
-        low = np.where(finite, piece.alpha, np.inf).min(axis=-1)
-        self.log, self.a = _scaled(piece.alpha, low, piece.alpha.max(axis=-1))
-        seen = self.log[:, self.alphabet]
-        self.top = seen.max(axis=-1)
-        self.bottom = np.where(np.isfinite(seen), seen, np.inf).min(axis=-1)
-        self.floor = self.bottom
+        self.log, self.a = piece.scaled.log, piece.scaled.a
+        self.seen = self.log[:, self.alphabet] if self.cell.absent else self.log
+        self.top = self.seen.max(axis=-1)
+        self.bottom = self.floor = _least(self.seen, piece.scaled.finite)
         for group in self.cell.groups:
             self.floor = np.maximum(self.floor, self.log[:, list(group)].min(axis=-1))
 
@@ -180,11 +199,13 @@ class Frame:
         """The same frame for some of its rows."""
         other = object.__new__(Frame)
         other.__dict__.update(self.__dict__)
-        for name in ("rows", "log", "a", "top", "bottom", "floor"):
+        for name in ("rows", "log", "a", "seen", "top", "bottom", "floor"):
             setattr(other, name, getattr(self, name)[part])
         return other
 
-    def grid(self, h: float, tolerance: float, margin: float = 0.0, orders: tuple[int, int] = (2, 3)) -> Grid:
+    def grid(
+        self, h: float, tolerance: float, margin: float = 0.0, orders: tuple[int, int] = (2, 3)
+    ) -> Grid:
         """The window: what it drops is about `tolerance`; `margin` moves its left end in log t.
 
         `orders` are the moment orders whose left and right tails are cut at the tolerance.
@@ -194,16 +215,22 @@ class Frame:
         high = math.log(right_cut(tolerance, orders[1])) - self.floor
         return Grid.covering(h, low - margin, np.maximum(high, low), math.log(FADED) - self.bottom)
 
-    def truncation(self, v: np.ndarray, grid: Grid) -> Truncation:
-        """Proven truncation bounds for second moments with weights v, shape (B, d) (THEORY 3)."""
-        nodes = grid.log_nodes()
-        w = np.abs(v[:, self.alphabet]) * np.exp(self.log[:, self.alphabet] + nodes[:, :1])
-        pi = self.facts.pi[self.alphabet]
+    def left_out(self, v: np.ndarray, grid: Grid) -> np.ndarray:
+        """Bound on the part of E[(|v| . gamma)^2] before the first node, v of shape (B, d)."""
+        v, pi = (
+            (v[:, self.alphabet], self.facts.pi[self.alphabet])
+            if self.cell.absent
+            else (v, self.facts.pi)
+        )
+        w = np.abs(v) * np.exp(self.seen + grid.log_nodes()[:, :1])
         one, two = w @ pi, (w * w) @ pi
         left = (self.facts.second * one * one + self.facts.first * two) / 2
-        right = right_tail(2, np.exp(self.floor + nodes[:, -1]) * (1 - 16 * UNIT))
-        slack = 1 + 1e-9 + 4 * len(self.alphabet) * UNIT
-        return Truncation(left * slack, right * slack)
+        return left * (1 + 1e-9 + 4 * len(self.alphabet) * UNIT)
+
+    def truncation(self, v: np.ndarray, grid: Grid) -> Truncation:
+        """Proven truncation bounds for second moments with weights v, shape (B, d) (THEORY 3)."""
+        right = right_tail(2, np.exp(self.floor + grid.log_nodes()[:, -1]) * (1 - 16 * UNIT))
+        return Truncation(self.left_out(v, grid), right * (1 + 1e-9))
 
     def problem(self, v: np.ndarray, grid: Grid, rounded: bool = False) -> CellProblem:
         """The cell problem for weights v, shape (B, d); `rounded` carries rounding errors along."""

@@ -55,7 +55,9 @@ class OutputHessian:
             self._weights.append(h * terms.phi[1].top[0])
             once = h * terms.phi[0].top
             for block in problem.blocks():
-                self.diagonal[problem.background[block.part]] += (once[:, None, :] @ block.curve)[0, 0]
+                self.diagonal[problem.background[block.part]] += (once[:, None, :] @ block.curve)[
+                    0, 0
+                ]
             problem.release()
         self.nodes = sum(len(w) for w in self._weights)
         self._stored: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
@@ -116,7 +118,9 @@ class OutputHessian:
     def to_dense(self) -> np.ndarray:
         """The matrix, shape (d, d); refused above d = 3000."""
         if self.d > DENSE:
-            raise NotAvailable(f"d = {self.d}: a dense Hessian needs d <= {DENSE}; use `@` and `solve`.")
+            raise NotAvailable(
+                f"d = {self.d}: a dense Hessian needs d <= {DENSE}; use `@` and `solve`."
+            )
         out = np.diag(self.diagonal)
         rows = np.zeros((self.nodes, self.d))
         for symbols, numbers, u in self.factors():

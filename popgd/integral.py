@@ -124,7 +124,7 @@ class IntegralRoute:
         for _ in range(ATTEMPTS):
             grid = self._grid(chunk.frame, margin)
             value, parts = self._integrate(chunk, grid, gradient)
-            left = chunk.frame.truncation(chunk.v, grid).left
+            left = chunk.frame.left_out(chunk.v, grid)
             allowed = np.maximum(self.rtol * value, 1e-307)
             if (left <= allowed).all():
                 return grid, value, parts

@@ -137,7 +137,9 @@ def _finish(task: Any, words: Words | None) -> Words:
         )
     if words.symbols is not None and len(words.symbols) != task.d:
         raise check.refuse(
-            "words.symbols", len(words.symbols), f"needs one probability for each of the d = {task.d} symbols",
+            "words.symbols",
+            len(words.symbols),
+            f"needs one probability for each of the d = {task.d} symbols",
             "pass d probabilities or None",
         )
     return words
@@ -283,7 +285,9 @@ def balanced_p(task: Task) -> Fraction | float:
     if not isinstance(task, And) or len(task.targets) == 1:
         mass = sum(pi_targets, Fraction(0))
         if 2 * mass > 1:
-            raise check.refuse("targets", task.targets, "occur too often: no p balances the labels", remedy)
+            raise check.refuse(
+                "targets", task.targets, "occur too often: no p balances the labels", remedy
+            )
         return mass / (1 - mass)
     return _balanced_and(pi_targets)
 

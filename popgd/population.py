@@ -59,7 +59,9 @@ class PopulationRisk:
 
     def __init__(self, task: Task, method: str = "integral", rtol: float = 1e-12):
         if not isinstance(task, Task):
-            raise check.refuse("task", task, "must be a task", "pass for example popgd.Occurrence(50)")
+            raise check.refuse(
+                "task", task, "must be a task", "pass for example popgd.Occurrence(50)"
+            )
         self.task = task
         self.method = check.choice("method", method, ("integral", "series"))
         self.rtol = check.real("rtol", rtol, 1e-13, 1e-2, closed="both")
@@ -157,7 +159,9 @@ class PopulationRisk:
 
         inputs, shape = self._check(alpha, beta, residual)
         if shape:
-            raise check.refuse("alpha, beta", shape, "one pair of vectors", f"pass shape ({self.d},)")
+            raise check.refuse(
+                "alpha, beta", shape, "one pair of vectors", f"pass shape ({self.d},)"
+            )
         return noise(self.task, inputs, self.rtol)
 
     def accuracy(self, alpha: Any, beta: Any, residual: Any = None) -> Any:

@@ -16,7 +16,15 @@ import numpy as np
 
 from .errors import BadParameter
 
-__all__ = ["MAX_SPREAD", "Grid", "discretisation", "left_cut", "right_cut", "right_tail", "step_for"]
+__all__ = [
+    "MAX_SPREAD",
+    "Grid",
+    "discretisation",
+    "left_cut",
+    "right_cut",
+    "right_tail",
+    "step_for",
+]
 
 MAX_SPREAD = 700.0
 """Largest spread of the finite attention weights in one call: beyond it exp leaves the doubles."""
@@ -50,7 +58,9 @@ def discretisation(k: int, h: float) -> float:
     total = 0.0
     for n in range(1, 9):
         y = 2 * math.pi * n / h
-        log_square = math.log(2 * math.pi * y) - math.pi * y - math.log1p(-math.exp(-2 * math.pi * y))
+        log_square = (
+            math.log(2 * math.pi * y) - math.pi * y - math.log1p(-math.exp(-2 * math.pi * y))
+        )
         log_square += sum(math.log(j * j + y * y) for j in range(1, k))
         total += 2 * math.exp(log_square / 2 - math.lgamma(k))
     return total * (1 + 1e-12)

@@ -56,7 +56,10 @@ class Tiers:
             self.offset = check.weights("offset", offset, array.shape[-1])
             if self.offset.shape != array.shape:
                 raise check.refuse(
-                    "offset", self.offset, f"needs the shape {array.shape} of tier", "pass equal shapes"
+                    "offset",
+                    self.offset,
+                    f"needs the shape {array.shape} of tier",
+                    "pass equal shapes",
                 )
 
     @property

@@ -352,15 +352,22 @@ class Words:
     def __post_init__(self) -> None:
         if not isinstance(self.length, LengthLaw):
             raise check.refuse(
-                "length", self.length, "must be a length law", "pass for example popgd.Geometric(0.1)"
+                "length",
+                self.length,
+                "must be a length law",
+                "pass for example popgd.Geometric(0.1)",
             )
         if self.symbols is not None:
             remedy = "pass one positive probability a symbol, or None for uniform"
             pi = check.real_array("symbols", self.symbols, 0.0, 1.0, closed="right", remedy=remedy)
             if pi.ndim != 1 or pi.size < 2:
-                raise check.refuse("symbols", self.symbols, "must be a vector of d >= 2 entries", remedy)
+                raise check.refuse(
+                    "symbols", self.symbols, "must be a vector of d >= 2 entries", remedy
+                )
             if abs(pi.sum() - 1) > 1e-9:
-                raise check.refuse("symbols", float(pi.sum()), "probabilities must sum to 1", remedy)
+                raise check.refuse(
+                    "symbols", float(pi.sum()), "probabilities must sum to 1", remedy
+                )
             object.__setattr__(self, "symbols", tuple(pi.tolist()))
 
     def probabilities(self, d: int) -> np.ndarray:

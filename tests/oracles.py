@@ -20,11 +20,19 @@ class Enumerated(NamedTuple):
 
 def enumerate_words(task, longest):
     """Count vectors of words of length 1..longest; `tail` is P(m > longest)."""
-    counts = np.array([c for c in product(range(longest + 1), repeat=task.d) if 0 < sum(c) <= longest])
+    counts = np.array(
+        [c for c in product(range(longest + 1), repeat=task.d) if 0 < sum(c) <= longest]
+    )
     m = counts.sum(axis=1)
-    log = gammaln(m + 1) - gammaln(counts + 1).sum(axis=1) + counts @ np.log(task.words.probabilities(task.d))
+    log = (
+        gammaln(m + 1)
+        - gammaln(counts + 1).sum(axis=1)
+        + counts @ np.log(task.words.probabilities(task.d))
+    )
     probability = task.words.length.pmf(m) * np.exp(log)
-    return Enumerated(counts, probability, task.labels(counts), float(task.words.length.tail(longest)))
+    return Enumerated(
+        counts, probability, task.labels(counts), float(task.words.length.tail(longest))
+    )
 
 
 class Direct(NamedTuple):

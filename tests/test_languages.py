@@ -51,7 +51,9 @@ def test_the_default_law_balances_occurrence_exactly(d):
     assert task.p_positive == task.p_negative == 0.5
 
 
-@pytest.mark.parametrize("task", [Or(50, [1, 2]), And(50, [1, 2]), And(3, [0, 1, 2]), And(200, [5, 7, 9])])
+@pytest.mark.parametrize(
+    "task", [Or(50, [1, 2]), And(50, [1, 2]), And(3, [0, 1, 2]), And(200, [5, 7, 9])]
+)
 def test_the_default_law_balances_other_languages(task):
     assert task.p_positive == pytest.approx(0.5, abs=1e-15)
 

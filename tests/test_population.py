@@ -101,7 +101,9 @@ def test_the_bound_is_narrow_in_hard_cases(name):
 
 def test_the_risk_at_gap_40():
     alpha, beta = hard_problems()["gap 40, beta = 2 e_s"]
-    assert PopulationRisk(Occurrence(50)).value(alpha, beta) == pytest.approx(4.51234007911897e-32, rel=1e-12)
+    assert PopulationRisk(Occurrence(50)).value(alpha, beta) == pytest.approx(
+        4.51234007911897e-32, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("gap", [-40.0, 0.0, 5.0, 100.0, 300.0])
@@ -183,7 +185,9 @@ def test_attention_gradients_sum_to_zero(task):
 def test_the_sum_over_targets_of_their_own_attention_gradient_is_zero():
     rng = np.random.default_rng(7)
     alpha, beta = rng.normal(size=8), rng.normal(size=8)
-    own = [PopulationRisk(Occurrence(8, s)).value_and_gradient(alpha, beta).alpha[s] for s in range(8)]
+    own = [
+        PopulationRisk(Occurrence(8, s)).value_and_gradient(alpha, beta).alpha[s] for s in range(8)
+    ]
     assert abs(sum(own)) <= 1e-13 * np.abs(own).sum()
 
 
@@ -279,7 +283,9 @@ def test_huge_alphabets_agree_with_the_symmetric_reduction():
     alpha, beta = np.zeros(d), np.full(d, 0.1)
     alpha[5], beta[5] = 12.0, 1.7
     got = PopulationRisk(Occurrence(d, 5)).value(alpha, beta)
-    assert got == pytest.approx(float(symmetric.risk(symmetric.State(12.0, 0.0, 1.7, 0.1), d)), rel=1e-12)
+    assert got == pytest.approx(
+        float(symmetric.risk(symmetric.State(12.0, 0.0, 1.7, 0.1), d)), rel=1e-12
+    )
 
 
 MEMORY = """
@@ -300,7 +306,10 @@ def test_a_million_symbols_fit_in_a_gigabyte():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda r: r.value([0, np.nan, 0], [0, 0, 0]), "alpha[1] = nan: every weight must be finite"),
+        (
+            lambda r: r.value([0, np.nan, 0], [0, 0, 0]),
+            "alpha[1] = nan: every weight must be finite",
+        ),
         (lambda r: r.value([0, -np.inf, 0], [0, 0, 0]), "popgd.Tiers(tier, offset)"),
         (lambda r: r.value([0, 0, 0], [0, np.inf, 0]), "beta[1] = inf"),
         (lambda r: r.value([0, 0], [0, 0, 0]), "the last axis must be d = 3"),

@@ -13,7 +13,14 @@ from popgd.differences import Occupancy
 RELATIVE = 1e-12
 """Differences are sums of positive terms: only rounding, times the word length, is allowed."""
 
-LAWS = [Geometric(0.02), Geometric(1.0), Geometric(0.7), Poisson(0.3), Poisson(200.0), FixedLength(1)]
+LAWS = [
+    Geometric(0.02),
+    Geometric(1.0),
+    Geometric(0.7),
+    Poisson(0.3),
+    Poisson(200.0),
+    FixedLength(1),
+]
 LAWS += [FixedLength(7), FixedLength(1000), UniformLength(1), UniformLength(30)]
 
 
