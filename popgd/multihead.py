@@ -73,7 +73,9 @@ class MultiHeadRisk:
 
     def __init__(self, task: Task, rtol: float = 1e-12):
         if not isinstance(task, Task):
-            raise check.refuse("task", task, "must be a task", "pass for example popgd.Occurrence(50)")
+            raise check.refuse(
+                "task", task, "must be a task", "pass for example popgd.Occurrence(50)"
+            )
         self.task = task
         self.rtol = check.real("rtol", rtol, 1e-13, 1e-2, closed="both")
         self.route = HeadRoute(task, self.rtol)
@@ -208,7 +210,9 @@ class MultiHeadRisk:
             raise check.refuse("alpha", alpha.shape, "has no head", "pass at least one head")
         return alpha
 
-    def _check(self, alpha: Any, beta: Any, residual: Any) -> tuple[list[HeadInputs], tuple[int, ...]]:
+    def _check(
+        self, alpha: Any, beta: Any, residual: Any
+    ) -> tuple[list[HeadInputs], tuple[int, ...]]:
         alpha = self._attention(alpha)
         beta = check.weights("beta", beta, self.d, heads=True)
         count = len(self.task.targets)

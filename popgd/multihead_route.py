@@ -221,7 +221,9 @@ class HeadRoute:
         ]
         delta = discretisation(1, self.h)
         tail = [
-            float(right_tail(1, math.exp(frame.floor[0] + grid.log_nodes()[0, -1]) * (1 - 16 * UNIT)))
+            float(
+                right_tail(1, math.exp(frame.floor[0] + grid.log_nodes()[0, -1]) * (1 - 16 * UNIT))
+            )
             for frame, grid in zip((p, q), grids, strict=True)
         ]
         relative = (1 + delta) ** 2 - 1 + tail[0] + (1 + delta) * tail[1]
