@@ -49,7 +49,7 @@ class FlatObjective:
     >>> flat = popgd.FlatObjective(popgd.PopulationRisk(popgd.Occurrence(3)), layers="O")
     >>> best = scipy.optimize.minimize(flat, flat.x0, jac=True, method="BFGS")
     >>> round(best.fun, 6)
-    0.13933
+    0.139326
     """
 
     def __init__(self, objective: Any, layers: str = "joint", alpha: Any = None, beta: Any = None):

@@ -53,7 +53,7 @@ def _obstacle(objective: Any, monitor: Any, alpha: Any, beta: Any, residual: Any
     if isinstance(alpha, State):
         return None if beta is None and residual is None else "a State is a whole start"
     for name, part in (("alpha", alpha), ("beta", beta)):
-        if part is not None and not _flat(check.weights(name, part, task.d), task.target):
+        if part is not None and not _flat(check.weights(name, part, task.d), task.targets[0]):
             return f"{name} is not equal over the background"
     return None
 
