@@ -129,10 +129,11 @@ class MiniBatches(_Drawn):
 
     Notes
     -----
-    `value`, `accuracy`, `minimize_output` and `hessian_output` are those of all words, also
-    available as the attribute `full`: ``train(sgd, plan, monitor=sgd.full)`` records the risk
-    over all words instead of that of each step's words. The mean of the gradients over an epoch is the full gradient when `size` divides N. The words that
-    run k sees depend on the root and on k only. Source: THEORY 6, 7. Error: sampled.
+    `value`, `accuracy`, `minimize_output` and `hessian_output` are those of all words, which
+    the attribute `full` averages over: ``train(sgd, plan, monitor=sgd.full)`` records the risk
+    over all words instead of that of each step's. The mean of the gradients over an epoch is
+    the full gradient when `size` divides N. The words that run k sees depend on the root and on
+    k only. Source: THEORY 6, 7. Error: sampled.
 
     Examples
     --------

@@ -34,9 +34,11 @@ class Block:
         The label.
     occurs : bool array of shape (d,)
         Symbols that occur in some word of the block.
+    complete : bool
+        Whether all symbols occur.
     """
 
-    __slots__ = ("counts", "occurs", "positive", "size", "sparse", "weights")
+    __slots__ = ("complete", "counts", "occurs", "positive", "size", "sparse", "weights")
 
     def __init__(self, counts: Any, weights: np.ndarray | None, positive: bool):
         self.counts = counts
@@ -48,6 +50,7 @@ class Block:
             self.occurs = np.bincount(counts.indices, minlength=counts.shape[1]) > 0
         else:
             self.occurs = counts.any(axis=1)
+        self.complete = bool(self.occurs.all())
 
     def floats(self) -> Any:
         """The counts as float64; valid until the next call in the same thread."""

@@ -94,9 +94,9 @@ def attended(blocks: Iterable[Block], alpha: np.ndarray) -> Iterator[Attended]:
 
 
 def _attend(block: Block, alpha: np.ndarray, row: slice) -> Attended:
-    masked = np.where(block.occurs, alpha, -np.inf)
+    masked = alpha if block.complete else np.where(block.occurs, alpha, -np.inf)
     top = masked.argmax(axis=-1)
-    peak = masked[np.arange(len(top)), top][:, None]
+    peak = _pick(masked, top)
     if peak.min() == -np.inf:
         raise check.refuse(
             "alpha", -np.inf, "all symbols of a word have alpha = -inf, so it has no attention",
@@ -111,9 +111,18 @@ def _attend(block: Block, alpha: np.ndarray, row: slice) -> Attended:
     return Attended(row, block, floats, a, top, np.where(skip, 1.0, normaliser), skip)
 
 
+def _pick(rows: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """One entry of each row, shape (B, 1)."""
+    if len(rows) == 1:
+        # a view: this runs at every step of every training run
+        k = int(column[0])
+        return rows[:, k : k + 1]
+    return rows[np.arange(len(rows)), column][:, None]
+
+
 def residuals(seen: Attended, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """r (B, n), rho (B, n) and e (B, d); r is zero on skipped words."""
-    c = v[np.arange(len(v)), seen.top][:, None]
+    c = _pick(v, seen.top)
     e = v - c
     rho = forward(seen.floats, seen.a * e)
     rho /= seen.normaliser
