@@ -75,7 +75,7 @@ class IntegralRoute:
             _, value, parts = self._settle(chunk, gradient=True)
             total[chunk.frame.rows] += value / 2
             for symbols, part_alpha, part_beta in parts:
-                where = np.ix_(chunk.frame.rows, symbols)
+                where = chunk.frame.rows[:, None], symbols
                 alpha[where] += part_alpha
                 beta[where] += part_beta
         return total, alpha, beta

@@ -27,6 +27,9 @@ __all__ = ["CellProblem", "Target", "cell_gradient", "cell_value"]
 COLUMNS = 256
 """Symbols handled at a time, so that a block of nodes x symbols stays in cache."""
 
+SMALL = 2**13
+"""Blocks below this many entries come from the allocator's own cache: no page faults to save."""
+
 KEEP = 2**19
 """Blocks are kept between passes while all of them have at most this many entries."""
 
@@ -112,8 +115,9 @@ class CellProblem:
         return self.a.shape[-1] * self.t.shape[0] * self.t.shape[1] <= KEEP
 
     def memory(self, name: Any, part: slice) -> Any:
-        """Scratch array of shape (B, K, columns); None for Rounded numbers, which need none."""
-        if isinstance(self.t, Rounded):
+        """Scratch array of shape (B, K, columns); None where a new array is as good."""
+        size = self.t.shape[0] * self.t.shape[1] * (part.stop - part.start)
+        if size < SMALL or isinstance(self.t, Rounded):
             return None
         return scratch(name, (*self.t.shape, part.stop - part.start))
 
@@ -158,16 +162,17 @@ class CellProblem:
     def _switch(self) -> tuple[int, int]:
         """Numbers of leading nodes with every y <= EARLY, and with some y < LATE."""
         largest, least = self.a.max(axis=-1, keepdims=True), self.a.min(axis=-1, keepdims=True)
-        early = int((self.t * largest <= EARLY).all(axis=0).sum())
-        return early, max(early, int((self.t * least < LATE).any(axis=0).sum()))
+        early = int(np.searchsorted((self.t * largest).max(axis=0), EARLY))
+        return early, max(early, int(np.searchsorted((self.t * least).min(axis=0), LATE)))
 
     def _decay(self, part: slice, y: Any) -> tuple[Any, Any]:
         """exp(-y) and expm1(-y), each correct, with one transcendental where one will do."""
         if isinstance(y, Rounded):
             return np.exp(-y), np.expm1(-y)
         early, late = self._switch
-        decay, loss = self.memory("decay", part), self.memory("loss", part)
-        np.negative(y, out=loss)
+        loss = np.negative(y, out=self.memory("loss", part))
+        decay = self.memory("decay", part)
+        decay = np.empty_like(loss) if decay is None else decay
         np.exp(loss[:, early:], out=decay[:, early:])
         np.expm1(loss[:, :late], out=loss[:, :late])
         np.add(loss[:, :early], 1.0, out=decay[:, :early])

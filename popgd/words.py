@@ -85,16 +85,14 @@ class Geometric(LengthLaw):
 
     p: Any
     exact_p: Fraction = field(init=False, repr=False, compare=False)
+    q: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check.probability("p", self.p)
         object.__setattr__(self, "exact_p", _exact(self.p))
         object.__setattr__(self, "p", float(self.p))
-
-    @property
-    def q(self) -> float:
-        """1 - p, rounded once."""
-        return float(1 - self.exact_p)
+        # rounded once, from the exact difference
+        object.__setattr__(self, "q", float(1 - self.exact_p))
 
     def pgf(self, u: Any) -> Any:
         return self.p * u / (self.p + self.q * (1 - u))
