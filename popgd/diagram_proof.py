@@ -73,11 +73,12 @@ def prove(descent: OutputDescent, steps: float, shift: Any, terms: tuple[Any, ..
     curve = np.where(curve < 0.25, curve, np.inf)
     rate = 3 * moment + curve + 30 * UNIT
     floor = 1.2 * terms[0] * curve + 4 * UNIT * terms[0] + TINY
-    off, length = _distance_error(descent, rate)
-    off = off + length * (_angle_error(descent, moment) + 4 * UNIT)
     total = floor
-    for part, largest, (size, power, log) in zip(
-        descent._parts, descent._spectrum[:2], (terms[1:4], terms[4:7])
+    for part, off, largest, (size, power, log) in zip(
+        descent._parts,
+        _component_errors(descent, rate, _angle_error(descent, moment)),
+        descent._spectrum[:2],
+        (terms[1:4], terms[4:7]),
     ):
         slack = _power_error(descent.eta * largest, log, steps, rate, power)
         more = (2 * np.abs(part) + off) * off * (power + slack) * (1 + rate)
@@ -102,13 +103,18 @@ def _variance_condition(q: Any) -> Any:
     return np.where(ratio >= 0, ratio, np.inf)
 
 
-def _distance_error(descent: OutputDescent, rate: Any) -> tuple[Any, Any]:
-    """Error and size of start minus minimiser, in (beta_s, sqrt(d-1) beta_j)."""
+def _component_errors(descent: OutputDescent, rate: Any, turn: Any) -> tuple[Any, Any]:
+    """Errors of the eigencomponents of start minus minimiser, in (beta_s, sqrt(d-1) beta_j)."""
     root, best = np.sqrt(descent.quadratic.d - 1), descent.minimum
-    error = 6 * UNIT * np.abs(descent.v) + 1.2 * rate * best.residual_target
-    error = error + root * (6 * UNIT * np.abs(descent.beta) + 1.2 * rate * best.beta_background)
-    target = np.abs(descent.v - best.residual_target)
-    return error, target + root * np.abs(descent.beta - best.beta_background)
+    _, _, x, y = descent._spectrum
+    x, y, (one, two) = np.abs(x), np.abs(y), (np.abs(part) for part in descent._parts)
+    size, other = np.abs(descent.v), root * np.abs(descent.beta)
+    least, last = best.residual_target, root * best.beta_background
+    target = 6 * UNIT * size + 1.2 * rate * least + 6 * UNIT * least
+    background = 6 * UNIT * other + 1.2 * rate * last + 6 * UNIT * last
+    # a turn of the axes mixes the two components
+    mixed, across = (two + turn * one) * turn, (one + turn * two) * turn
+    return x * target + y * background + mixed, y * target + x * background + across
 
 
 def _angle_error(descent: OutputDescent, moment: Any) -> Any:
