@@ -202,12 +202,7 @@ class Part:
         scale = float(setting.log_a[self.active].max()) + setting.length_scale()
         least = approximate(self.least.log())
         window = Window.choose(setting.nodes.m, setting.order, setting.target, scale, least)
-        count = len(window) * len(self.active)
-        if count > LARGEST:
-            raise NotAvailable(
-                f"{count:.1e} exponentials are needed, at most {LARGEST:.0e} are computed; lump"
-                " symbols by giving them equal weights, or use popgd.PopulationRisk"
-            )
+        _affordable(len(window) * len(self.active))
         return window
 
     @property
@@ -310,9 +305,18 @@ def total(values: Iterable[Ball]) -> Ball:
     return sum(values, ball(0))
 
 
+def _affordable(count: int) -> None:
+    if count > LARGEST:
+        raise NotAvailable(
+            f"{count:.1e} exponentials are needed, at most {LARGEST:.0e} are computed; lump"
+            " symbols by giving them equal weights, or use popgd.PopulationRisk"
+        )
+
+
 def at_extra_precision(problem: Problem, order: int, function: Callable[[Setting], T]) -> T:
     """Run `function` on the problem with bits to spare, for the accuracy of the present ones."""
     target = target_bits()
+    _affordable(len(problem.atoms) * target)  # a node a bit is fewer than are needed
     with precision(bits() + extra_bits(problem)):
         return function(Setting(problem, order, target))
 
