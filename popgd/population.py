@@ -8,12 +8,16 @@ import numpy as np
 
 from . import _validate as check
 from .cells import attention_rows
+from .errors import NotAvailable
 from .integral import Inputs, IntegralRoute
 from .languages import Task
 from .objective import Evaluation, OutputMinimum
 from .tiers import Tiers
 
 __all__ = ["PopulationRisk", "Split"]
+
+LARGEST_D = 10**7
+"""Largest alphabet whose weights are held as vectors: some 80 MB each."""
 
 
 class Split(NamedTuple):
@@ -39,6 +43,8 @@ class PopulationRisk:
     ------
     BadParameter
         For a task that is no Task, an unknown method, or rtol outside its range.
+    NotAvailable
+        When d exceeds 10^7; `popgd.symmetric` goes on to 10^15.
 
     Notes
     -----
@@ -54,13 +60,18 @@ class PopulationRisk:
     >>> import numpy as np, popgd
     >>> risk = popgd.PopulationRisk(popgd.Occurrence(3))
     >>> round(risk.value(np.zeros(3), np.zeros(3)), 12)
-    0.5
+    1.0
     """
 
     def __init__(self, task: Task, method: str = "integral", rtol: float = 1e-12):
         if not isinstance(task, Task):
             raise check.refuse(
                 "task", task, "must be a task", "pass for example popgd.Occurrence(50)"
+            )
+        if task.d > LARGEST_D:
+            raise NotAvailable(
+                f"d = {task.d}: weights of more than {LARGEST_D} symbols are not held as vectors;"
+                " use popgd.symmetric, whose cost does not grow with d."
             )
         self.task = task
         self.method = check.choice("method", method, ("integral", "series"))
@@ -165,10 +176,35 @@ class PopulationRisk:
         return noise(self.task, inputs, self.rtol)
 
     def accuracy(self, alpha: Any, beta: Any, residual: Any = None) -> Any:
-        """Exact P(sign f = y) where symbol-count sums give it (THEORY 4)."""
-        from .accuracy import accuracy
+        """Exact P(sign f = y) in a proven interval, where symbol-count sums give it.
 
-        return accuracy(self.task, alpha, beta)
+        Returns
+        -------
+        popgd.accuracy.Accuracy
+            (value, lower, upper, proved): scalars for one pair of vectors, else arrays over the
+            batch axes, summed one after another.
+
+        Raises
+        ------
+        NotAvailable
+            When the sums need too many terms; `popgd.EmpiricalRisk` samples instead.
+
+        Notes
+        -----
+        Source: THEORY 4. Error: proved, or estimated where `proved` is False.
+        """
+        from .accuracy import Accuracy, accuracy
+
+        inputs, shape = self._check(alpha, beta, residual)
+        residuals = [None] * len(inputs.beta) if inputs.residual is None else inputs.residual
+        each = [
+            accuracy(self.task, _row(inputs.alpha, i), row, v)
+            for i, (row, v) in enumerate(zip(inputs.beta, residuals, strict=True))
+        ]
+        if shape == ():
+            return each[0]
+        fields = (np.array([x[k] for x in each]) for k in range(len(Accuracy._fields)))
+        return Accuracy(*(x.reshape(shape) for x in fields))
 
     def _attention(self, alpha: Any) -> Any:
         if not isinstance(alpha, Tiers):

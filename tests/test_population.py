@@ -14,6 +14,7 @@ from popgd import (
     BadParameter,
     FixedLength,
     Geometric,
+    NotAvailable,
     Occurrence,
     Or,
     Poisson,
@@ -206,6 +207,31 @@ def test_batches_are_loops():
             assert batch.value[i, j] == pytest.approx(one.value, rel=1e-12)
             assert batch.alpha[i, j] == pytest.approx(one.alpha, rel=1e-11)
             assert batch.beta[i, j] == pytest.approx(one.beta, rel=1e-11)
+
+
+def test_accuracy_loops_over_batches_and_hears_the_residual():
+    risk = PopulationRisk(Or(4, [0, 2]))
+    rng = np.random.default_rng(9)
+    alpha, beta = rng.normal(size=(2, 1, 4)), rng.normal(size=(3, 4))
+    beta[:, [0, 2]] += 1.5
+    batch = risk.accuracy(alpha, beta)
+    assert batch.value.shape == batch.proved.shape == (2, 3)
+    for i in range(2):
+        for j in range(3):
+            assert tuple(x[i, j] for x in batch) == risk.accuracy(alpha[i, 0], beta[j])
+    # beta - 2 = -2 is the zero weight: no word with the target alone is positive any more
+    zero = Occurrence(4, 0)
+    heard = PopulationRisk(zero).accuracy(np.zeros(4), [2.0, 0, 0, 0], [[0.0], [-2.0]])
+    assert heard.value[0] > 0.5
+    assert heard.value[1] == pytest.approx(0.5, abs=1e-12)
+    tiers = PopulationRisk(zero).accuracy(Tiers([[1, 0, 0, 0], [0, 0, 0, 0]]), [2.0, 0, 0, 0])
+    assert tiers.value[0] == 1.0 > tiers.value[1]
+    assert risk.accuracy(np.zeros((0, 4)), beta[0]).value.shape == (0,)
+
+
+def test_an_alphabet_beyond_vectors_is_refused_in_a_sentence():
+    with pytest.raises(NotAvailable, match=r"d = 10{12}: .* not held as vectors; use popgd.symm"):
+        PopulationRisk(Occurrence(10**12))
 
 
 def test_an_empty_batch_is_empty():
