@@ -258,7 +258,8 @@ class Part:
         end = self.least * t[-1]
         delta = discretisation(k, self.setting.nodes.m)
         right = right_tail(k, end) if less(k, end) else Ball.nan()
-        return Tails(magnitude(delta + right), t[0])
+        relative = magnitude(delta + right)
+        return Tails(relative if less(relative, 1) else Ball.nan(), t[0])
 
     def linear(self) -> tuple[dict[int, Ball], dict[int, Ball]]:
         """pi a v and pi a^2 v^2 of the active atoms, the coefficients of A / t and B / t^2."""

@@ -162,6 +162,7 @@ def _close(d: int, a_s: Ball, a_n: Ball, sums: list[Ball], m: int, t: list[Ball]
     out = []
     for x, dropped, k in zip(sums, left, (2, 2, 2, 3, 3), strict=True):
         relative = magnitude(discretisation(k, m) + right_tail(k, end))
+        relative = relative if sign(1 - relative) == 1 else Ball.nan()
         cut = magnitude(dropped)
         out.append(widen(x, relative * (magnitude(x) + cut) / (1 - relative) + cut))
     return Moments(*out)
