@@ -85,7 +85,7 @@ class BlockRisk(PopulationRisk):
             return Tiers(self.expand(x.tier), self.expand(x.offset))
         array = np.asarray(x)
         if array.ndim < 1 or array.shape[-1] != self.d:
-            raise check.refuse("x", array.shape, f"the last axis must be {self.d}", "one value a block")
+            raise check.refuse("x", array.shape, f"last axis must be {self.d}", "one value a block")
         return np.repeat(array, self.multiplicity, axis=-1)
 
 

@@ -72,8 +72,8 @@ class Side:
 
     def rows(self, part: slice) -> Side:
         """The same at some of the nodes."""
-        cut = [[x[part] for x in kind] for kind in (self.y, self.decay, self.missing)]
-        return Side(*cut, self.v)
+        y, decay, missing = ([x[part] for x in kind] for kind in (self.y, self.decay, self.missing))
+        return Side(y, decay, missing, self.v)
 
     @property
     def count(self) -> int:
