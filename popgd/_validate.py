@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -28,15 +27,23 @@ __all__ = [
     "weights",
 ]
 
+BEYOND = "is beyond the range of float64, 1.8e308"
+
 
 def refuse(name: str, value: Any, rule: str, remedy: str) -> BadParameter:
     """Build the error; callers raise it so that the traceback points at them."""
-    shown = repr(value)
+    return BadParameter(f"{name} = {_shown(value)}: {rule}; {remedy}.")
+
+
+def _shown(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.size > 8:
-        shown = f"array of shape {value.shape} and dtype {value.dtype}"
-    elif len(shown) > 80:
-        shown = shown[:77] + "..."
-    return BadParameter(f"{name} = {shown}: {rule}; {remedy}.")
+        return f"array of shape {value.shape} and dtype {value.dtype}"
+    try:
+        shown = repr(value)
+    except ValueError:
+        # Python does not print integers of more than 4300 digits
+        return f"a huge {type(value).__name__}"
+    return shown if len(shown) <= 80 else shown[:77] + "..."
 
 
 def integer(
@@ -89,11 +96,17 @@ def real(
         value = value[()]
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise refuse(name, value, "must be a real number", remedy)
-    if math.isnan(value):
+    try:
+        number = float(value)
+    except OverflowError:
+        raise refuse(name, value, BEYOND, remedy) from None
+    if math.isnan(number):
         raise refuse(name, value, "is not a number", remedy)
     if not _inside(value, low, high, closed):
         raise refuse(name, value, f"must lie in {span}", remedy)
-    return float(value)
+    if not _inside(number, low, high, closed):
+        raise refuse(name, value, f"rounds to {number!r}, must lie in {span}", remedy)
+    return number
 
 
 def real_array(
@@ -108,21 +121,7 @@ def real_array(
     """Return `value` as a float64 array of any shape with every entry in the interval."""
     span = _span(low, high, closed)
     remedy = remedy or f"pass real numbers in {span}"
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise refuse(name, value, "must be a rectangular array of real numbers", remedy) from None
-    if (
-        array.dtype == object
-        and array.size
-        and all(
-            isinstance(x, (int, Fraction, float)) and not isinstance(x, bool) for x in array.flat
-        )
-    ):
-        array = array.astype(float)
-    if array.dtype.kind not in "iuf":
-        raise refuse(name, value, "must hold real numbers", remedy)
-    array = array.astype(np.float64)
+    array = np.array(_floats(name, value, remedy))
     if np.isnan(array).any():
         raise refuse(name, value, "holds NaN", remedy)
     above = array >= low if closed in ("left", "both") else array > low
@@ -131,6 +130,23 @@ def real_array(
         bad = array[~(above & below)].flat[0]
         raise refuse(name, float(bad), f"every entry must lie in {span}", remedy)
     return array
+
+
+def _floats(name: str, value: Any, remedy: str) -> np.ndarray:
+    """A float64 array of real numbers; Python integers and fractions of any size are read too."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise refuse(name, value, "must be a rectangular array of real numbers", remedy) from None
+    numeric = array.dtype.kind in "iuf"
+    if array.dtype == object and array.size:
+        numeric = all(isinstance(x, numbers.Real) and not isinstance(x, bool) for x in array.flat)
+    if not numeric:
+        raise refuse(name, value, "must hold real numbers", remedy)
+    try:
+        return array.astype(np.float64, copy=False)
+    except OverflowError:
+        raise refuse(name, value, BEYOND, remedy) from None
 
 
 def probability(name: str, value: Any) -> float:
@@ -144,16 +160,11 @@ def weights(name: str, value: Any, d: int, *, heads: bool = False) -> np.ndarray
     """Return a finite float64 array of shape (..., d), or (..., H, d) with `heads`."""
     shape = f"(..., H, {d})" if heads else f"(..., {d})"
     remedy = f"pass finite real numbers of shape {shape}"
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise refuse(name, value, "must be a rectangular array", remedy) from None
-    if array.dtype.kind not in "iuf":
-        raise refuse(name, value, "must hold real numbers", remedy)
+    array = _floats(name, value, remedy)
     least = 2 if heads else 1
     if array.ndim < least or array.shape[-1] != d:
         raise refuse(name, value, f"has shape {array.shape}, the last axis must be d = {d}", remedy)
-    array = np.ascontiguousarray(array, dtype=np.float64)
+    array = np.ascontiguousarray(array)
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise refuse(
