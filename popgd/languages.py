@@ -21,6 +21,9 @@ from .words import Geometric, LengthLaw, Words
 
 __all__ = ["And", "Cell", "Occurrence", "Or", "Task", "balanced_p"]
 
+LARGEST_D = 10**15
+SIZES = "the alphabet needs d >= 2 symbols, at most 10^15"
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -147,7 +150,7 @@ def _finish(task: Any, words: Words | None) -> Words:
 
 class _Targeted(Task):
     def __init__(self, d: int, targets: Any, words: Words | None = None):
-        self.d = check.integer("d", d, 2, remedy="the alphabet needs d >= 2 symbols")
+        self.d = check.integer("d", d, 2, LARGEST_D, remedy=SIZES)
         self.targets = check.symbols("targets", targets, self.d)
         if len(self.targets) > 8:
             raise check.refuse("targets", targets, "at most 8 targets", "pass 8 symbols or fewer")
@@ -215,7 +218,7 @@ class Occurrence(Or):
     """
 
     def __init__(self, d: int, target: int = 0, words: Words | None = None):
-        d = check.integer("d", d, 2, remedy="the alphabet needs d >= 2 symbols")
+        d = check.integer("d", d, 2, LARGEST_D, remedy=SIZES)
         super().__init__(d, [check.symbol("target", target, d)], words)
 
     @property

@@ -61,7 +61,7 @@ def sample_words(task: Task, n: int, rng: Any = None) -> WordBatch:
     (1000, 50)
     """
     check_task(task, None)
-    n = check.integer("n", n, 1, remedy="draw at least one word")
+    n = check.integer("n", n, 1, MOST_BYTES, remedy="draw at least one word, at most 2^35")
     rng = check.generator("rng", rng)
     filled = n * task.d * _expected_fill(task)
     sparse = worth_csr(filled, n * task.d)
