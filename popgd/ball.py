@@ -19,7 +19,7 @@ from flint import arb, arb_mat, ctx, fmpq, fmpz
 
 from . import _validate as check
 from .enclosure import Enclosure, check_finite, outward
-from .errors import PrecisionExhausted
+from .errors import NotAvailable, PrecisionExhausted
 from .expression import Exact, exact
 
 __all__ = [
@@ -246,7 +246,13 @@ def to_float(x: Any) -> float:
 
 def approximate(x: Ball) -> float:
     """The midpoint rounded to a double: for choosing grids, never for a decision."""
-    return float(x.mid())
+    value = float(x.mid())
+    if math.isinf(value) and x.is_finite():
+        raise NotAvailable(
+            "alpha: an attention weight or gap beyond 1e308 has no grid; take the limit, gap = inf"
+            " or popgd.Tiers."
+        )
+    return value
 
 
 def log2(x: Ball) -> float:
