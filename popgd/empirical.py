@@ -10,7 +10,10 @@ import numpy as np
 
 from . import _validate as check
 from .languages import Task
+from .noise import Noise
 from .objective import Evaluation, OutputMinimum
+from .tier_words import TierRows
+from .tiers import Tiers
 from .word_blocks import Block, blocks, forward
 from .word_counts import check_task
 from .word_cube import cubes
@@ -43,7 +46,8 @@ class EmpiricalRisk:
 
     Notes
     -----
-    alpha may hold -inf: a symbol without attention. Weights may have leading batch axes,
+    alpha may hold -inf: a symbol without attention, or be a `Tiers` object for limits
+    alpha -> +-infinity (gradients are then by the offsets). Weights may have leading batch axes,
     shape (..., d). `residual`, where accepted, is beta - 2 on the targets, shape (..., number of
     targets). Memory: a copy of the counts, transposed, as float64 up to 16 MB in all and in the
     batch's own type beyond. Cost: four passes over the counts for value and gradient.
@@ -94,7 +98,7 @@ class EmpiricalRisk:
         from .empirical_hessian import EmpiricalHessian
 
         alpha = self._attention(alpha)
-        if alpha.ndim != 1 or self.stacked:
+        if len(alpha.shape) != 1 or self.stacked:
             remedy = f"pass shape ({self.d},) and a single batch, or loop"
             raise check.refuse("alpha", alpha.shape, "the Hessian takes one vector", remedy)
         return EmpiricalHessian(self._blocks[0], alpha, self.batches[0].total)
@@ -113,17 +117,39 @@ class EmpiricalRisk:
 
         alpha = self._attention(alpha)
         lead = self._lead(alpha.shape[:-1])
-        rows = np.broadcast_to(alpha, (*lead, self.d)).reshape(-1, self.d)
+        alpha = _spread(alpha, lead)
+        rows = alpha.reshape(-1, self.d)
         beta = np.empty(rows.shape)
         residual = np.empty((len(rows), len(self._targets)))
-        for i, row in enumerate(rows):
+        for i in range(len(rows)):
             k = i % len(self.batches)
-            found = minimum(self._blocks[k], row, self.batches[k].total, self._targets)
+            found = minimum(self._blocks[k], rows[i], self.batches[k].total, self._targets)
             beta[i], residual[i] = found
         beta = beta.reshape(*lead, self.d)
         residual = residual.reshape(*lead, -1) if self._targets else np.empty((*lead, 0))
         known = residual if self._targets else None
-        return OutputMinimum(self.value(alpha, beta, known), beta, residual)
+        value = self._evaluate(alpha, beta, known, gradient=False)[0]
+        return OutputMinimum(value, beta, residual)
+
+    def variance(self, alpha: Any, beta: Any, residual: Any = None) -> Noise:
+        """Variance of a word's loss and covariance of its gradient over this batch.
+
+        Notes
+        -----
+        Second moments about the batch's means, divided by the total weight: times n/(n-1) they
+        estimate `PopulationRisk.variance` from n drawn words. One pair of vectors and a single
+        batch. Source: THEORY 6, 7. Error: rounding.
+        """
+        from .empirical_noise import empirical_noise
+
+        alpha, beta, residual, lead = self._check(alpha, beta, residual)
+        if lead or self.stacked:
+            remedy = f"pass shape ({self.d},) and a single batch, or loop"
+            raise check.refuse("alpha, beta", lead, "the variance takes one pair", remedy)
+        positive = beta - 2.0
+        if residual is not None:
+            positive[self._targets] = residual
+        return empirical_noise(self._blocks[0], alpha, positive, beta, self.batches[0].total)
 
     def accuracy(self, alpha: Any, beta: Any, residual: Any = None) -> Any:
         """Fraction of the words, by weight, with sign f = y; f = 0 counts as -1.
@@ -143,7 +169,7 @@ class EmpiricalRisk:
         positive = beta - 2.0
         if residual is not None:
             positive[..., self._targets] = residual
-        if self._cubes:
+        if self._cubes and not isinstance(alpha, TierRows):
             return self._by_cubes(lead, alpha, positive, beta)
 
         def sums(words: list[Block], a: np.ndarray, v: np.ndarray, w: np.ndarray) -> Any:
@@ -168,7 +194,7 @@ class EmpiricalRisk:
         vector = (*lead, self.d)
         return Evaluation(value.reshape(lead), by_alpha.reshape(vector), by_beta.reshape(vector))
 
-    def _over_batches(self, sums: Any, lead: tuple[int, ...], *weights: np.ndarray) -> list[Any]:
+    def _over_batches(self, sums: Any, lead: tuple[int, ...], *weights: Any) -> list[Any]:
         """sums(blocks, *rows) / total for every batch and chunk of rows, put in shape."""
         many = len(self.batches)
         rows = [w.reshape(-1, many, self.d) for w in weights]
@@ -193,7 +219,14 @@ class EmpiricalRisk:
             return float(merged.reshape(()))
         return merged.reshape(*lead, *last)
 
-    def _attention(self, alpha: Any) -> np.ndarray:
+    def _attention(self, alpha: Any) -> Any:
+        if isinstance(alpha, TierRows):
+            return alpha
+        if isinstance(alpha, Tiers):
+            if alpha.shape[-1] != self.d:
+                rule, remedy = "the last axis must be d", f"use d = {self.d}"
+                raise check.refuse("alpha", alpha.shape, rule, remedy)
+            return TierRows.of(alpha)
         array = np.asarray(alpha)
         if array.dtype.kind != "f" or not array.size or array.min() != -np.inf:
             return check.weights("alpha", alpha, self.d)
@@ -234,11 +267,12 @@ class EmpiricalRisk:
 def _spread(x: Any, lead: tuple[int, ...]) -> Any:
     if x is None or x.shape[:-1] == lead:
         return x
-    return np.broadcast_to(x, (*lead, x.shape[-1]))
+    shape = (*lead, x.shape[-1])
+    return x.broadcast(shape) if isinstance(x, TierRows) else np.broadcast_to(x, shape)
 
 
-def _correct(words: list[Block], alpha: np.ndarray, margin: np.ndarray) -> list[np.ndarray]:
-    right = np.zeros(len(alpha))
+def _correct(words: list[Block], alpha: Any, margin: np.ndarray) -> list[np.ndarray]:
+    right = np.zeros(len(margin))
     for seen in attended(words, alpha):
         above = forward(seen.floats, seen.a * margin[seen.row]) > 0
         good = above == seen.block.positive

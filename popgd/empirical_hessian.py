@@ -36,7 +36,7 @@ class EmpiricalHessian:
     Source: THEORY 2, 6. Error: none but rounding.
     """
 
-    def __init__(self, words: list[Block], alpha: np.ndarray, total: float):
+    def __init__(self, words: list[Block], alpha: Any, total: float):
         self._words, self._alpha, self._total = words, alpha[None], total
         self.shape = (alpha.size, alpha.size)
 

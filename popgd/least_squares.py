@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .empirical_hessian import EmpiricalHessian, well_conditioned_factor
+from .tier_words import TierRows
 from .word_blocks import Block
 from .word_kernel import attended, total
 
@@ -26,14 +27,16 @@ Solver = Callable[[np.ndarray], np.ndarray]
 
 
 def minimum(
-    words: list[Block], alpha: np.ndarray, mass: float, targets: list[int]
+    words: list[Block], alpha: Any, mass: float, targets: list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """A minimiser beta (d,) and its residual beta - 2 on the targets.
 
     Newton steps on a quadratic: the first solves it, the others repair rounding, because the
     gradient is computed from the words each time. Kept only while they lower the risk.
     """
-    occurs = np.any([block.occurs for block in words], axis=0) & np.isfinite(alpha)
+    occurs = np.any([block.occurs for block in words], axis=0)
+    if not isinstance(alpha, TierRows):
+        occurs &= np.isfinite(alpha)
     delta, solver = _first(words, alpha, mass, targets, occurs)
     value, slope = _look(words, alpha, mass, targets, delta)
     for _ in range(REFINEMENTS):
@@ -49,7 +52,7 @@ def minimum(
 
 
 def _look(
-    words: list[Block], alpha: np.ndarray, mass: float, targets: list[int], delta: np.ndarray
+    words: list[Block], alpha: Any, mass: float, targets: list[int], delta: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Risk and its gradient at beta = 2 on the targets + delta."""
     beta = delta.copy()
@@ -61,7 +64,7 @@ def _look(
 
 
 def _first(
-    words: list[Block], alpha: np.ndarray, mass: float, targets: list[int], occurs: np.ndarray
+    words: list[Block], alpha: Any, mass: float, targets: list[int], occurs: np.ndarray
 ) -> tuple[np.ndarray, Solver]:
     """A first solution and a solver for Newton steps, on the symbols that occur."""
     delta = np.zeros(alpha.size)
@@ -83,7 +86,7 @@ def _first(
 
 
 def _by_orthogonal_factors(
-    words: list[Block], alpha: np.ndarray, targets: list[int], occurs: np.ndarray, mass: float
+    words: list[Block], alpha: Any, targets: list[int], occurs: np.ndarray, mass: float
 ) -> tuple[np.ndarray, Solver]:
     """Without squaring the condition number: QR block by block, then an SVD of the factor.
 
@@ -111,7 +114,7 @@ def _by_orthogonal_factors(
 
 
 def _rows(
-    words: list[Block], alpha: np.ndarray, targets: list[int], occurs: np.ndarray
+    words: list[Block], alpha: Any, targets: list[int], occurs: np.ndarray
 ) -> Iterator[Any]:
     """Rows sqrt(w) [gamma, h] of the least-squares problem, block by block."""
     others = np.ones(alpha.size, dtype=bool)

@@ -76,6 +76,12 @@ class Block:
             part.size = part.counts.shape[0 if self.sparse else 1]
             yield part
 
+    def holds(self, symbols: np.ndarray) -> np.ndarray:
+        """Which words hold one of the symbols that a mask selects, bool of shape (n,)."""
+        if self.sparse:
+            return np.asarray(self.counts @ symbols.astype(float)) > 0
+        return self.counts[symbols].any(axis=0)
+
     def take(self, words: np.ndarray) -> Block:
         """The words that a mask selects, as a block of its own."""
         counts = self.counts[words] if self.sparse else self.counts[:, words].astype(np.float64)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _validate as check
+from .tier_words import TierRows, by_tier
 from .word_blocks import Block, backward, forward
 
 __all__ = ["Attended", "Sums", "attended", "total"]
@@ -71,14 +72,22 @@ class Attended(NamedTuple):
     skip: np.ndarray | None
 
 
-def attended(blocks: Iterable[Block], alpha: np.ndarray) -> Iterator[Attended]:
+def attended(blocks: Iterable[Block], alpha: Any) -> Iterator[Attended]:
     """Every word of `blocks` once for each row of `alpha` (B, d), with S >= 2^-10.
+
+    Rows of tiers come one at a time, words in groups that attend to the same tier.
 
     Raises
     ------
     BadParameter
         When all symbols of a word have alpha = -inf.
     """
+    if isinstance(alpha, TierRows):
+        for b in range(len(alpha)):
+            for block, level in by_tier(blocks, alpha.tier[b], alpha.offset[b]):
+                for seen in attended([block], level[None]):
+                    yield seen._replace(row=slice(b, b + 1))
+        return
     # many weight vectors: narrow pieces, so that arrays of (B, n) stay in the cache
     width = max(WIDTH // len(alpha), 256) if len(alpha) > 1 else 2**62
     for piece in (part for block in blocks for part in block.parts(width)):
@@ -133,12 +142,12 @@ def residuals(seen: Attended, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
 
 
 def total(
-    blocks: Iterable[Block], alpha: np.ndarray, positive: np.ndarray, negative: np.ndarray,
+    blocks: Iterable[Block], alpha: Any, positive: np.ndarray, negative: np.ndarray,
     gradient: bool,
 ) -> Sums:  # fmt: skip
     """Sums over all words, with v = `positive` or `negative` by label; all of shape (B, d)."""
-    value = np.zeros(len(alpha))
-    by_alpha, by_beta = np.zeros(alpha.shape), np.zeros(alpha.shape)
+    value = np.zeros(len(positive))
+    by_alpha, by_beta = np.zeros(positive.shape), np.zeros(positive.shape)
     for seen in attended(blocks, alpha):
         v = (positive if seen.block.positive else negative)[seen.row]
         r, rho, e = residuals(seen, v)

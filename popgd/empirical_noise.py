@@ -1,0 +1,55 @@
+"""Variance of the loss and covariance of the gradient over the words of a batch (THEORY 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .noise import Noise
+from .word_blocks import Block
+from .word_kernel import WIDTH, attended, residuals, total
+
+__all__ = ["empirical_noise"]
+
+
+def empirical_noise(
+    words: list[Block], alpha: Any, positive: np.ndarray, negative: np.ndarray, mass: float
+) -> Noise:
+    """Second moments about the means; v = `positive` or `negative` by label, shape (d,).
+
+    Notes
+    -----
+    Two passes: the means first, then products of deviations, so that small noise beside large
+    means keeps its digits. Error: rounding.
+    """
+    d = positive.size
+    sums = total(words, alpha[None], positive[None], negative[None], gradient=True)
+    loss = float(sums.value[0] / mass)
+    mean = np.concatenate([sums.alpha[0], sums.beta[0]]) / mass
+    variance, products = 0.0, np.zeros((2 * d, 2 * d))
+    narrow = (part for block in words for part in block.parts(max(WIDTH // d, 64)))
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for seen in attended(narrow, alpha[None]):
+            v = positive if seen.block.positive else negative
+            r, rho, e = residuals(seen, v[None])
+            floats = seen.floats if not seen.block.sparse else seen.floats.toarray().T
+            by_beta = floats * (seen.a.T * (r / seen.normaliser))
+            slopes = np.concatenate([by_beta * (e.T - rho), by_beta]) - mean[:, None]
+            weight = np.ones(seen.block.size) if seen.block.weights is None else seen.block.weights
+            if seen.skip is not None:
+                weight = weight * ~seen.skip[0]
+            variance += float(weight @ (r[0] ** 2 / 2 - loss) ** 2)
+            root = slopes * np.sqrt(weight)
+            products += root @ root.T
+    products /= mass
+    missing = 1.0 - _weight(words) / mass
+    # weights that do not add up to the total stand for words left out, whose values are zero here
+    products += missing * np.outer(mean, mean)
+    return Noise(
+        variance / mass + missing * loss**2, products[:d, :d], products[d:, d:], products[:d, d:]
+    )
+
+
+def _weight(words: list[Block]) -> float:
+    return sum(float(b.size if b.weights is None else b.weights.sum()) for b in words)
