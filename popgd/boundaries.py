@@ -17,7 +17,7 @@ from .symmetric_quadratic import quadratic
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["boundaries", "theorem_line", "turning_point"]
+__all__ = ["boundary_curves", "curve_rates", "theorem_line", "turning_point"]
 
 STATUS = ("solved", "not_needed", "impossible")
 SOLVED, NOT_NEEDED, IMPOSSIBLE = range(3)
@@ -29,7 +29,7 @@ BITS = 64  # of the balls: about 1e-14 of a risk, and more where the gap is larg
 BISECTIONS = 60
 
 
-def boundaries(
+def boundary_curves(
     d: Any,
     eta1: Any,
     epsilon: Any = 0.01,
@@ -78,7 +78,7 @@ def boundaries(
     Examples
     --------
     >>> import popgd
-    >>> curve = popgd.boundaries(50, [0.1, 1.0], 0.01)
+    >>> curve = popgd.boundary_curves(50, [0.1, 1.0], 0.01)
     >>> [round(float(x), 3) for x in curve.constant.squeeze()]
     [0.363, 0.366]
     """
@@ -97,6 +97,20 @@ def boundaries(
                     point = (float(rates[k]), float(eta2[i, j, k]), rate, count)
                     bracketed[i, j, k] = _bracketed(size, *point, float(target))
     return _dataset(sizes, targets, rates, (eta2, status, bracketed), rate, count, certify)
+
+
+def curve_rates(d: Any, low: float, high: float, count: int = 60) -> np.ndarray:
+    """eta1 from `low` to `high` for a smooth boundary: geometric, dense below the turning point.
+
+    Source: THEORY 5 (the gap vanishes there and the curve rises without bound). Error: none.
+    """
+    low = check.real("low", low, 0.0)
+    high = check.real("high", high, low)
+    count = check.integer("count", count, 2)
+    turn = turning_point(d)
+    near = turn * (1 - np.geomspace(1e-5, 0.5, count // 2)) if math.isfinite(turn) else []
+    rates = np.concatenate([np.geomspace(low, high, count), near])
+    return np.unique(rates[(rates >= low) & (rates <= high)])
 
 
 def theorem_line(d: Any, eta1: Any, epsilon: Any, constant: float = 1.0) -> Any:
@@ -125,7 +139,7 @@ def turning_point(d: Any) -> float:
     Notes
     -----
     The gap is proportional to 2 M11 - eta1 (2 M21/d + (d-2) M12/(d(d-1))) at gap 0.
-    Source: THEORY 5. Error: estimated, 1e-13 relative; `boundaries` brackets it by enclosures.
+    Source: THEORY 5. Error: estimated, 1e-13 relative; `boundary_curves` brackets it by enclosures.
     """
     size = check.integer("d", d, 2, 10**15)
     if size == 2:
@@ -242,5 +256,5 @@ def _dataset(
         "turn_bracketed": ("d", proved, {"long_name": "sign change proved within 1e-10"}),
     }
     coords = {"d": list(sizes), "epsilon": targets, "eta1": rates, "eta3": eta3, "steps": steps}
-    attrs = {"source": f"popgd {__version__}, boundaries", "popgd_version": __version__}
+    attrs = {"source": f"popgd {__version__}, boundary_curves", "popgd_version": __version__}
     return xarray.Dataset(data, coords, attrs | {"certified": int(certify), "bracket": WIDTH})

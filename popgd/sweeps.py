@@ -8,7 +8,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Executor, Future, as_completed
+from concurrent.futures import CancelledError, Executor, Future, as_completed
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ __all__ = ["sweep"]
 CHUNKS = 256  # at most so many by default: enough to balance load, few enough to store
 ERROR = "error"
 LOST = "WorkerLost"
+ROUNDS = 3  # a chunk lost with its worker is tried again
 
 
 def sweep(
@@ -206,28 +207,51 @@ def _computed(
         for i, piece in todo.items():
             yield i, run_cells(function, piece, seed), True
         return
+    total = len(todo)
+    lost: dict[int, BaseException] = {}
+    for _ in range(ROUNDS):
+        lost = {}
+        for i, outcome in _gathered(executor, function, todo, seed):
+            if isinstance(outcome, BaseException):
+                lost[i] = outcome
+            else:
+                yield i, outcome, True
+        if not lost:
+            return
+        if len(lost) == len(todo):
+            break
+        todo = {i: todo[i] for i in lost}
+    if len(lost) == total:
+        first = next(iter(lost.values()))
+        raise PopgdError(
+            f"executor: no chunk could be computed, the first failed with {_first_line(first)}; "
+            "a function for processes or a cluster must be importable there and picklable."
+        ) from first
+    for i, error in lost.items():
+        yield i, [({}, f"{LOST}: {_first_line(error)}")] * len(todo[i]), False
+
+
+def _gathered(
+    executor: Executor, function: Any, todo: dict[int, list], seed: int | None
+) -> Iterator[tuple[int, list[Record] | BaseException]]:
+    """Chunk number, and its records or what went wrong, in the order they finish."""
     futures: dict[Future, int] = {}
-    failures: list[BaseException] = []
     try:
         for i, piece in todo.items():
             futures[_submit(executor, function, piece, seed)] = i
         for future in as_completed(futures):
-            i = futures[future]
-            error = future.exception()
-            if error is None:
-                yield i, future.result(), True
-            else:
-                failures.append(error)
-                yield i, [({}, f"{LOST}: {_first_line(error)}")] * len(todo[i]), False
+            error = _failure(future)
+            yield futures[future], future.result() if error is None else error
     finally:
         for future in futures:
             future.cancel()
-    if failures and len(failures) == len(todo):
-        raise PopgdError(
-            f"executor: no chunk could be computed, the first failed with "
-            f"{_first_line(failures[0])}; a function for processes or a cluster must be importable "
-            "there and picklable."
-        ) from failures[0]
+
+
+def _failure(future: Future) -> BaseException | None:
+    try:
+        return future.exception()
+    except CancelledError as error:  # a cluster that goes away cancels
+        return error
 
 
 def _submit(executor: Executor, function: Any, piece: list, seed: int | None) -> Future:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from popgd import certified_symmetric, symmetric
 from popgd.ball import ball, compare, lower, precision, to_float, upper
-from popgd.boundaries import boundaries, theorem_line, turning_point
+from popgd.boundaries import boundary_curves, theorem_line, turning_point
 from popgd.diagram import REGIMES, phase_diagram
 from popgd.diagram_proof import MOMENT_BOUND
 from popgd.diagram_tiles import table
@@ -151,7 +151,7 @@ def test_the_table_keeps_its_proved_bound(d, gap):
 
 
 def test_undecided_on_the_boundary_itself():
-    curve = boundaries(50, 1.0, 0.01, steps=1000, certify=False)
+    curve = boundary_curves(50, 1.0, 0.01, steps=1000, certify=False)
     eta2 = float(curve.eta2.squeeze())
     pixels = phase_diagram(50, 1.0, eta2 * np.array([0.999, 1.0, 1.001]), steps=1000).squeeze()
     assert pixels.proved.values.tolist() == [True, False, True]
@@ -245,7 +245,7 @@ def test_bad_arguments_are_named(arguments, message):
 @pytest.mark.parametrize("steps", [math.inf, 1000])
 def test_boundaries_are_bracketed_by_enclosures(d, steps):
     eta1 = np.geomspace(1e-6, 1.6, 9) * d
-    curve = boundaries(d, eta1, [0.3, 1e-2, 1e-6], steps=steps)
+    curve = boundary_curves(d, eta1, [0.3, 1e-2, 1e-6], steps=steps)
     solved = curve.status == 0
     assert solved.any()
     assert curve.bracketed.where(solved, True).all()
@@ -255,7 +255,7 @@ def test_boundaries_are_bracketed_by_enclosures(d, steps):
 
 def test_nothing_below_the_boundary_succeeds():
     d, steps = 50, 1000
-    curve = boundaries(d, [0.1, 1.0, 30.0], 0.01, steps=steps, certify=False)
+    curve = boundary_curves(d, [0.1, 1.0, 30.0], 0.01, steps=steps, certify=False)
     for eta1, eta2 in zip(curve.eta1.values, curve.eta2.values.ravel()):
         below = phase_diagram(d, eta1, np.geomspace(1e-4, 1 - 1e-9, 400) * eta2, steps=steps)
         assert (below.regime != SUCCESS).all()
@@ -264,7 +264,7 @@ def test_nothing_below_the_boundary_succeeds():
 def test_a_bracket_off_by_little_is_not_proved():
     from popgd.boundaries import _bracketed, _turn_bracketed
 
-    eta2 = float(boundaries(50, 1.0, 0.01, certify=False).eta2.squeeze())
+    eta2 = float(boundary_curves(50, 1.0, 0.01, certify=False).eta2.squeeze())
     assert _bracketed(50, 1.0, eta2, 1.0, math.inf, 0.01)
     for wrong in (1 - 3e-10, 1 + 3e-10):
         assert not _bracketed(50, 1.0, eta2 * wrong, 1.0, math.inf, 0.01)
@@ -289,10 +289,10 @@ def test_the_theorems_line():
 
 
 def test_a_boundary_needs_no_eta2_where_uniform_attention_suffices():
-    curve = boundaries(3, 1.0, [0.5, 0.01], certify=False)
+    curve = boundary_curves(3, 1.0, [0.5, 0.01], certify=False)
     assert curve.status.values.ravel().tolist() == [1, 0]
     assert float(curve.eta2[0, 0, 0]) == 0
     assert float(Fraction(float(curve.eta2[0, 1, 0]))) > 0
-    beyond = boundaries(50, 100.0, 0.01, certify=False)
+    beyond = boundary_curves(50, 100.0, 0.01, certify=False)
     assert int(beyond.status.squeeze()) == 2
     assert math.isnan(beyond.eta2.squeeze())

@@ -1,0 +1,270 @@
+"""Curves: training over time, risk over the gap, constants over d, success over samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _validate as check
+from .plots_style import DASHES, INK, LINES, axes_of, power, thousands
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["risk_against_gap", "sample_complexity", "sharp_constants", "trajectory"]
+
+QUANTITIES = {
+    "attention_gap": "attention gap",
+    "output_gap": "output gap",
+    "accuracy": "accuracy",
+    "risk": "risk",
+}
+SHADES = ("#ffffff", "#e6e6e6")
+LAYERS = {"O": "output", "A": "attention", "J": "joint"}
+
+
+def trajectory(
+    run: Any,
+    quantities: Sequence[str] | str | None = None,
+    ax: Axes | None = None,
+    *,
+    equal_phases: bool = True,
+) -> Axes:
+    """A training run over its steps, phases shaded.
+
+    Parameters
+    ----------
+    run : Trajectory
+        From `popgd.train`; of several runs at once, mean and standard deviation are drawn.
+    quantities : sequence of str, optional
+        Of "attention_gap", "output_gap", "accuracy", "risk". Default: the gaps, and the accuracy
+        where recorded. The risk alone gets a logarithmic axis.
+    ax : Axes, optional
+        Where to draw; None makes a figure.
+    equal_phases : bool
+        Give every phase the same width (steps within it on a log(1 + step) scale), so that
+        phases of one step can be seen; False draws steps as they are.
+
+    Returns
+    -------
+    Axes
+    """
+    ax = axes_of(ax)
+    if not hasattr(run, "phase_index"):
+        remedy = "pass what popgd.train returned"
+        raise check.refuse("run", type(run).__name__, "is no trajectory", remedy)
+    chosen = _chosen(run, quantities)
+    x = _positions(run) if equal_phases else run.step.astype(float)
+    _shade(ax, run, equal_phases)
+    for name, colour, dash in zip(chosen, LINES, DASHES):
+        values = np.asarray(getattr(run, name))
+        _band(ax, x, values, color=colour, ls=dash, label=QUANTITIES[name])
+    if chosen == ["risk"]:
+        ax.set_yscale("log")
+        ax.set_ylabel("population risk" if run.path == "symmetric" else "risk")
+    else:
+        ax.legend(loc="best", fontsize="small", framealpha=0.95)
+    ax.set_xlabel("gradient step")
+    return ax
+
+
+def _chosen(run: Any, quantities: Any) -> list[str]:
+    if quantities is None:
+        names = ["attention_gap", "output_gap"]
+        return names + (["accuracy"] if run.accuracy is not None else [])
+    names = [quantities] if isinstance(quantities, str) else list(quantities)
+    for name in names:
+        check.choice("quantities", name, tuple(QUANTITIES))
+        if getattr(run, name) is None:
+            remedy = "train with accuracy=True"
+            raise check.refuse("quantities", name, "was not recorded", remedy)
+    return names
+
+
+def _positions(run: Any) -> np.ndarray:
+    """Phase k fills [k, k + 1], on a logarithmic scale of its own steps."""
+    x = np.zeros(len(run.step))
+    for k, phase in enumerate(run.phases):
+        length = max(phase.stop - phase.start, 1)
+        inside = run.phase_index == k
+        part = np.clip(run.step[inside] - phase.start, 0, length)
+        x[inside] = k + np.log1p(part) / math.log1p(length)
+    return x
+
+
+def _shade(ax: Axes, run: Any, equal: bool) -> None:
+    ends = [0.0, *(k + 1.0 if equal else float(p.stop) for k, p in enumerate(run.phases))]
+    for k, phase in enumerate(run.phases):
+        ax.axvspan(ends[k], ends[k + 1], color=SHADES[k % 2], zorder=0, lw=0)
+        name = LAYERS.get(phase.phase[:1].upper(), phase.phase)
+        wide = ends[k + 1] - ends[k] >= 0.08 * ends[-1]
+        if wide:
+            ax.text(
+                (ends[k] + ends[k + 1]) / 2,
+                1.015,
+                name,
+                transform=ax.get_xaxis_transform(),
+                ha="center",
+                va="bottom",
+                fontsize="small",
+            )
+    ax.set_xlim(ends[0], ends[-1])
+    if equal:
+        steps = [run.phases[0].start, *(p.stop for p in run.phases)]
+        ax.set_xticks(ends, [f"{s:,}" if s < 10**6 else f"{s:.0e}" for s in steps])
+
+
+def _band(ax: Axes, x: np.ndarray, values: np.ndarray, **style: Any) -> None:
+    if values.ndim > 1:
+        flat = values.reshape(len(values), -1)
+        mean, spread = flat.mean(axis=1), flat.std(axis=1)
+        ax.fill_between(x, mean - spread, mean + spread, color=style["color"], alpha=0.2, lw=0)
+        values = mean
+    ax.plot(x, values, lw=1.8, marker="o" if len(x) < 8 else None, ms=4, **style)
+
+
+def risk_against_gap(
+    d: Any = (10, 1000, 10**6), gap: Any = None, ax: Axes | None = None, *, bound: bool = True
+) -> Axes:
+    """Risk of the ideal output weights 2 e_s, and its minimum over outputs, against the gap.
+
+    Parameters
+    ----------
+    d : int or sequence of int
+        Alphabet sizes.
+    gap : array_like, optional
+        Attention gaps in logits; default from 0 to ln d + 15.
+    ax : Axes, optional
+        Where to draw; None makes a figure.
+    bound : bool
+        Also Proposition 1's bound, L <= eps once the gap is ln(4 d/eps^2).
+
+    Returns
+    -------
+    Axes
+
+    Notes
+    -----
+    Source: Paper A.2 (Proposition 1); THEORY 5. Error: estimated.
+    """
+    from .symmetric import State, minimize_output, risk
+
+    ax = axes_of(ax)
+    sizes = [check.integer("d", x, 3, 10**15) for x in np.atleast_1d(np.asarray(d, dtype=object))]
+    top = math.log(max(sizes)) + 15
+    gaps = np.linspace(0, top, 200) if gap is None else check.real_array("gap", gap)
+    for size, colour in zip(sizes, LINES * len(sizes)):
+        ideal = risk(State(gaps, 0.0, 2.0, 0.0, 0.0), size)
+        ax.plot(gaps, ideal, color=colour, lw=1.8, label=rf"$d = {thousands(size)}$")
+        best = minimize_output(gaps, size).value
+        ax.plot(gaps, best, color=colour, lw=1.4, ls=DASHES[2])
+        if bound:
+            line = 2 * math.sqrt(size) * np.exp(-gaps / 2)
+            ax.plot(gaps[line < 1], line[line < 1], color=colour, lw=1.2, ls=DASHES[1])
+    ax.plot([], [], color=INK, lw=1.8, label=r"output $2e_s$")
+    ax.plot([], [], color=INK, lw=1.4, ls=DASHES[2], label="best output")
+    if bound:
+        ax.plot([], [], color=INK, lw=1.2, ls=DASHES[1], label="Proposition 1 allows")
+    ax.set_yscale("log")
+    ax.set_xlim(gaps.min(), gaps.max())
+    ax.set_xlabel(r"attention gap $\alpha_s - \alpha_j$ (logits)")
+    ax.set_ylabel("population risk")
+    ax.legend(fontsize="small", framealpha=0.95, loc="lower left")
+    return ax
+
+
+def sharp_constants(curves: Any, ax: Axes | None = None) -> Axes:
+    """Smallest constant C for which eta2 = C d^2/eta1 ln(d/eps) succeeds, over d.
+
+    Parameters
+    ----------
+    curves : xarray.Dataset
+        From `popgd.boundary_curves` for several d; of several eta1 the worst counts.
+    ax : Axes, optional
+        Where to draw; None makes a figure.
+
+    Returns
+    -------
+    Axes
+    """
+    ax = axes_of(ax)
+    if not hasattr(curves, "data_vars") or "constant" not in curves:
+        remedy = "pass a result of popgd.boundary_curves"
+        raise check.refuse("curves", type(curves).__name__, "holds no constants", remedy)
+    worst = curves.constant.max("eta1")
+    markers = "os^Dv<"
+    for k, epsilon in enumerate(np.atleast_1d(curves.epsilon.values)):
+        line = worst.sel(epsilon=epsilon) if "epsilon" in worst.dims else worst
+        style = {"color": LINES[k % 6], "ls": DASHES[k % 6], "marker": markers[k % 6]}
+        ax.plot(curves.d, line, lw=1.6, ms=4.5, label=rf"$\varepsilon = {power(epsilon)}$", **style)
+    ax.set_xscale("log")
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("alphabet size $d$")
+    ax.set_ylabel(r"smallest $C$ that succeeds")
+    ax.legend(fontsize="small", framealpha=0.95)
+    return ax
+
+
+def sample_complexity(
+    n: Any,
+    successes: Any,
+    trials: Any,
+    ax: Axes | None = None,
+    *,
+    label: str | None = None,
+    confidence: float = 0.95,
+) -> Axes:
+    """Success rate over the number of samples, with exact (Clopper-Pearson) intervals.
+
+    Parameters
+    ----------
+    n : array_like of shape (K,)
+        Numbers of samples.
+    successes, trials : array_like of shape (K,)
+        Counts; `trials` may be one number.
+    ax : Axes, optional
+        Where to draw; call again with the same axes to add a curve.
+    label : str, optional
+        Name of the curve in the legend.
+    confidence : float
+        Of each interval, in (0, 1).
+
+    Returns
+    -------
+    Axes
+    """
+    ax = axes_of(ax)
+    level = check.real("confidence", confidence, 0.0, 1.0)
+    sizes = check.real_array("n", n, 0.0, closed="right").ravel()
+    good, all_ = np.broadcast_arrays(
+        check.real_array("successes", successes, 0.0).ravel(),
+        check.real_array("trials", trials, 1.0),
+    )
+    if good.shape != sizes.shape or (good > all_).any():
+        remedy = "pass one count for each n, at most the number of trials"
+        raise check.refuse("successes", successes, "does not fit n and trials", remedy)
+    low, high = _clopper_pearson(good, all_, level)
+    order, k = np.argsort(sizes), len(ax.get_lines())
+    rate = good / all_
+    style = {"color": LINES[k % 6], "ls": DASHES[k % 6]}
+    ax.fill_between(sizes[order], low[order], high[order], alpha=0.18, lw=0, color=LINES[k % 6])
+    ax.plot(sizes[order], rate[order], marker="os^Dv<"[k % 6], ms=4.5, lw=1.6, label=label, **style)
+    ax.set_xscale("log")
+    ax.set_ylim(-0.03, 1.03)
+    ax.set_xlabel("number of samples $N$")
+    ax.set_ylabel("success rate")
+    if label:
+        ax.legend(fontsize="small", framealpha=0.95)
+    return ax
+
+
+def _clopper_pearson(k: np.ndarray, n: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    from scipy.special import betaincinv
+
+    tail = (1 - level) / 2
+    low = np.where(k > 0, betaincinv(np.maximum(k, 1), n - k + 1, tail), 0.0)
+    high = np.where(k < n, betaincinv(k + 1, np.maximum(n - k, 1), 1 - tail), 1.0)
+    return low, high
