@@ -40,14 +40,21 @@ _HOMES = {
     "Words": "words",
     "attention_gap": "gaps",
     "balanced_p": "languages",
+    "boundary_curves": "boundaries",
+    "curve_rates": "boundaries",
     "gradient_flow": "flow",
     "output_gap": "gaps",
+    "phase_diagram": "diagram",
     "random_start": "starts",
     "sample_words": "sampling",
+    "save_netcdf": "netcdf",
     "seed_streams": "batches",
+    "sweep": "sweeps",
+    "theorem_line": "boundaries",
     "train": "training",
+    "turning_point": "boundaries",
 }
-_MODULES = ("certified", "closed_forms", "symmetric")
+_MODULES = ("certified", "closed_forms", "plots", "symmetric")
 
 __all__ = sorted([*_HOMES, *_MODULES, "__version__"])  # pyright: ignore
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from . import cli_sweeps
 from .cli_output import facts, one_sentence, show_json, table, versions
 
 __all__ = ["app", "main"]
@@ -236,3 +237,6 @@ def train(
         cli_train.show(task, run, samples)
     if run.stop_reason == "diverged":
         raise typer.Exit(1)
+
+
+cli_sweeps.register(app)
