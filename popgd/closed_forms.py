@@ -105,11 +105,9 @@ def _attention_power(k: int) -> Any:
     for _ in range(k):  # z d/dz applied k times gives E[C^k]
         term = sp.simplify(z * sp.diff(term, z))
     given_length = sp.expand(sp.simplify(term.subs(z, 1)) / m**k)
-    parts = sp.collect(given_length, m, evaluate=False)
+    parts = sp.collect(given_length, 1 / m, evaluate=False)
     return sum(
-        sp.factor(coefficient) * _inverse_length(-int(sp.degree(power, m)))
-        if power.is_polynomial(m)
-        else sp.factor(coefficient) * _inverse_length(int(sp.degree(1 / power, m)))
+        sp.factor(coefficient) * _inverse_length(int(-sp.log(power).diff(m) * m))
         for power, coefficient in parts.items()
     )
 

@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import replace
 from functools import cache
 from multiprocessing import get_context
 from types import ModuleType
@@ -102,13 +103,12 @@ def run(
         ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_quiet)
         for _ in range(SHARES)
     ]
-    tasks: dict[Future[Share], Claim] = {}
-    shares: dict[str, list[Share]] = {claim.id: [] for claim in claims}
+    tasks: dict[Future[Share], tuple[Claim, int]] = {}
     try:
         for claim in claims:
             for k, worker in enumerate(workers):
-                tasks[worker.submit(_work, claim.id, level, k, cap)] = claim
-        yield from _gather(tasks, shares, progress)
+                tasks[worker.submit(_work, claim.id, level, k, cap)] = claim, k
+        yield from _gather(tasks, progress)
     finally:
         for worker in workers:
             for process in list((worker._processes or {}).values()):
@@ -117,18 +117,21 @@ def run(
 
 
 def _gather(
-    tasks: dict[Future[Share], Claim], shares: dict[str, list[Share]], progress: Progress | None
+    tasks: dict[Future[Share], tuple[Claim, int]], progress: Progress | None
 ) -> Iterator[Outcome]:
     waiting, total = set(tasks), len(tasks)
+    shares: dict[str, dict[int, Share]] = {}
     while waiting:
         done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
         for future in done:
-            claim = tasks[future]
-            shares[claim.id].append(_result(future))
+            claim, k = tasks[future]
+            found = shares.setdefault(claim.id, {})
+            found[k] = _result(future)
             if progress:
                 progress(claim.id, total - len(waiting), total)
-            if len(shares[claim.id]) == SHARES:
-                yield merge(claim, shares[claim.id])
+            if len(found) == SHARES:
+                # by share, not by who was first: reports must not depend on timing
+                yield merge(claim, [found[k] for k in range(SHARES)])
 
 
 def _result(future: Future[Share]) -> Share:
@@ -154,17 +157,17 @@ def run_here(claim: Claim, level: str = "default", cap: int = CAP) -> Outcome:
 
 def judge_share(claim: Claim, level: str, share: int, shares: int, cap: int) -> Share:
     """Judge one share of a claim's points; what it raises becomes a traceback."""
-    result, start = Share(), time.perf_counter()
+    result, start = Share(), time.process_time()
     try:
         if share == 0 and claim.proof is not None:
             _prove(claim, result)
-        for point in _mine(claim.points(level), share, shares):
-            result.judged.append(judge(claim, point, cap))
+        for index, point in _mine(claim.points(level), share, shares):
+            result.judged.append(replace(judge(claim, point, cap), index=index))
         if claim.sharp is not None:
             _find_constants(claim, claim.sharp, level, share, shares, result)
     except Exception:
         result.traceback = traceback.format_exc()
-    result.seconds = time.perf_counter() - start
+    result.seconds = time.process_time() - start
     return result
 
 
@@ -176,20 +179,20 @@ def _prove(claim: Claim, result: Share) -> None:
         result.undecided_proof = str(reason) or "the proof did not go through"
 
 
-def _mine(points: Sequence[Point], share: int, shares: int) -> Iterator[Point]:
+def _mine(points: Sequence[Point], share: int, shares: int) -> Iterator[tuple[int, Point]]:
     """The points of this share: dimensions in turn, points without one in turn."""
     dimensions = {d: i for i, d in enumerate(sorted({p["d"] for p in points if "d" in p}))}
     for i, point in enumerate(points):
         key = dimensions[point["d"]] if "d" in point else i
         if key % shares == share:
-            yield point
+            yield i, point
 
 
 def _find_constants(
     claim: Claim, sharp: Sharp, level: str, share: int, shares: int, result: Share
 ) -> None:
     points = list(sharp.points(level)) if sharp.points else claim.points(level)
-    for point in _mine(points, share, shares):
+    for _, point in _mine(points, share, shares):
         if within(claim.hypotheses, point) is True:
             result.sharp.append((point, constant(sharp, point)))
 
@@ -205,17 +208,23 @@ def constant(sharp: Sharp, point: Point, cap: int = CAP) -> Enclosure:
     bits = 128
     while True:
         with precision(bits):
+            value, found = None, None
             try:
-                found = _bounds(sharp.at(point))
+                value = sharp.at(point)
+                found = _bounds(value)
             except ArithmeticError:  # something in it was undecided
                 if bits >= cap:
                     raise
-                found = None
-        if found is not None and (found.sign() == 0 or found.relative_width <= SHARP_WIDTH):
+        if found is not None and _narrow(found, value):
             return found
         if bits >= cap:
             raise PrecisionExhausted(f"{sharp.name} is not narrow at {point}; raise --precision")
         bits = min(2 * bits, cap)
+
+
+def _narrow(found: Enclosure, value: Any) -> bool:
+    """A pair of proved bounds is as narrow as its proofs; a ball must be narrow."""
+    return isinstance(value, tuple) or found.sign() == 0 or found.relative_width <= SHARP_WIDTH
 
 
 def _bounds(value: Any) -> Enclosure:

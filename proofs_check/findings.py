@@ -38,7 +38,7 @@ class Finding:
 @cache
 def known() -> dict[str, Finding]:
     """The findings file, by claim id."""
-    text = resources.files(__package__).joinpath("findings.json").read_text(encoding="utf-8")
+    text = resources.files("proofs_check").joinpath("findings.json").read_text(encoding="utf-8")
     return {
         entry["id"]: Finding(entry["id"], Point(**entry["counterexample"]), entry["consequence"])
         for entry in json.loads(text)

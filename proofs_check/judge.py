@@ -31,6 +31,7 @@ __all__ = ["CAP", "Judgement", "judge", "within"]
 START = 96  # bits: decides most inequalities
 IDENTITY_START = 160  # bits: enough for a radius of 10^-30 in most identities
 CAP = 768  # bits: a default; more helps only a claim reported undecided
+ENOUGH = 384  # bits after which a bound met to 10^-30 counts as attained
 ATTAINED = Fraction(1, 10**30)  # radius at which 0 inside the margin counts as `holds to`
 DIGITS = 12  # of reported margins
 
@@ -50,6 +51,8 @@ class Judgement:
         What is missing: the hypothesis violated, or the knob that would help.
     kind : Kind
         How the two sides were compared.
+    index : int
+        Place of the point in the claim's grid.
     """
 
     point: Point
@@ -57,6 +60,7 @@ class Judgement:
     margin: Enclosure | None = None
     note: str = ""
     kind: Kind = Kind.UPPER_BOUND
+    index: int = 0
 
     @property
     def badness(self) -> Fraction:
@@ -103,7 +107,7 @@ def judge(claim: Claim, point: Point, cap: int = CAP) -> Judgement:
     bits = min(IDENTITY_START if claim.kind is Kind.IDENTITY else START, cap)
     while True:
         with precision(bits):
-            found = _attempt(claim, point, last=bits >= cap)
+            found = _attempt(claim, point, bits, cap)
         if found is not None:
             return found
         bits = min(2 * bits, cap)
@@ -126,49 +130,43 @@ def within(hypotheses: Sequence[Hypothesis], point: Point, cap: int = CAP) -> bo
     return None if undecided else True
 
 
-def _attempt(claim: Claim, point: Point, last: bool) -> Judgement | None:
+def _attempt(claim: Claim, point: Point, bits: int, cap: int) -> Judgement | None:
     """The verdict at the current precision; None asks for more."""
     try:
         sides = claim.sides(point)
         kind = sides.kind or claim.kind
         margin = _margin(sides, kind)
-        verdict = _decide(margin, kind, sides.strict, last)
+        verdict = _decide(margin, kind, sides.strict, bits, cap)
         if verdict is None:
             return None
         shown = enclose(margin, DIGITS)
     except PrecisionExhausted:
-        if not last:
+        if bits < cap:
             return None
         return Judgement(point, Verdict.UNDECIDED, note="no finite enclosure; raise --precision")
     note = "straddles 0; raise --precision" if verdict is Verdict.UNDECIDED else ""
     return Judgement(point, verdict, shown, note, kind)
 
 
-def _decide(margin: Any, kind: Kind, strict: bool, last: bool) -> Verdict | None:
-    side = sign(margin)
-    if kind is Kind.IDENTITY:
-        if side in (1, -1):
-            return Verdict.FAILS
-        if side == 0:
-            return Verdict.HOLDS
-        if less(magnitude(margin), ball(ATTAINED)) is True:
+def _decide(margin: Any, kind: Kind, strict: bool, bits: int, cap: int) -> Verdict | None:
+    side, narrow = sign(margin), less(magnitude(margin), ball(ATTAINED)) is True
+    if side is None:
+        attained = narrow and (kind is Kind.IDENTITY or (not strict and bits >= min(ENOUGH, cap)))
+        if attained:
             return Verdict.HOLDS_TO
-        return Verdict.UNDECIDED if last else None
-    if side is not None:
-        good = side > 0 or (side == 0 and not strict)
-        return Verdict.HOLDS if good else Verdict.FAILS
-    if not last:
-        return None
-    attained = not strict and less(magnitude(margin), ball(ATTAINED)) is True
-    return Verdict.HOLDS_TO if attained else Verdict.UNDECIDED
+        return Verdict.UNDECIDED if bits >= cap else None
+    if kind is Kind.IDENTITY:
+        return Verdict.HOLDS if side == 0 else Verdict.FAILS
+    return Verdict.HOLDS if side > 0 or (side == 0 and not strict) else Verdict.FAILS
 
 
 def _margin(sides: Sides, kind: Kind) -> Any:
-    left, right = _rational(sides.left), _rational(sides.right)
+    left: Any = _rational(sides.left)
+    right: Any = _rational(sides.right)
     if left is None or right is None or kind is Kind.RATE:
         left, right = ball(sides.left), ball(sides.right)
     if kind is Kind.RATE:
-        return _log_ratio(ball(right), ball(left))
+        return _log_ratio(right, left)
     difference = left - right if kind in (Kind.LOWER_BOUND, Kind.IDENTITY) else right - left
     return difference / abs(right) if sign(right) in (1, -1) else difference
 

@@ -77,7 +77,7 @@ def _span(seen: Sequence[str]) -> str:
 
 @dataclass
 class Outcome:
-    """Everything a report says about one claim."""
+    """Everything a report says about one claim; `judged` is every point, in grid order."""
 
     claim: Claim
     verdict: Verdict
@@ -87,7 +87,7 @@ class Outcome:
     sharp: Found | None = None
     traceback: str = ""
     seconds: float = 0.0
-    failing: list[Judgement] = field(default_factory=list)
+    judged: list[Judgement] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -127,7 +127,7 @@ class Share:
 def merge(claim: Claim, shares: Iterable[Share]) -> Outcome:
     """The outcome of a claim from the shares of its points."""
     shares = list(shares)
-    judged = [j for share in shares for j in share.judged]
+    judged = sorted((j for share in shares for j in share.judged), key=lambda j: j.index)
     proofs = [share.proof for share in shares if share.proof]
     counts = Counter(j.verdict for j in judged)
     counts[Verdict.PROVED] += len(proofs)
@@ -143,7 +143,7 @@ def merge(claim: Claim, shares: Iterable[Share]) -> Outcome:
         sharp=_sharp(claim, [pair for share in shares for pair in share.sharp]),
         traceback="\n".join(tracebacks),
         seconds=sum(share.seconds for share in shares),
-        failing=[j for j in judged if j.verdict is Verdict.FAILS],
+        judged=judged,
     )
 
 

@@ -90,4 +90,4 @@ def _constant(claim: Claim, recorded: dict[str, Any]) -> Replayed:
 
 
 def _enclosure(pair: list[str] | None) -> Enclosure | None:
-    return None if pair is None else Enclosure(*pair)
+    return None if pair is None else Enclosure(pair[0], pair[1])

@@ -24,7 +24,7 @@ _STYLE = {
     Verdict.UNDECIDED: "yellow",
     Verdict.OUTSIDE: "dim",
 }
-_COLUMNS = ("claim", "mark", "verdict", "worst margin", "where", "sharp constant", "s")
+_COLUMNS = ("claim", "mark", "verdict", "worst margin", "where", "sharp constant", "CPU s")
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -32,7 +32,7 @@ def print_report(report: Report, console: Console) -> None:
     for heading, outcomes in report.groups():
         table = Table(title=heading, title_justify="left", expand=True, show_lines=True)
         for name in _COLUMNS:
-            table.add_column(name, justify="right" if name == "s" else "left", overflow="fold")
+            table.add_column(name, justify="right" if name == "CPU s" else "left", overflow="fold")
         for outcome in outcomes:
             table.add_row(*_row(outcome))
         console.print(table)

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from popgd.ball import ball, precision, to_float
+from popgd.ball import ball, precision, sign, to_float
 from proofs_check import collect, grids
 from proofs_check.attention import Attention, uniform_moments
 from proofs_check.claim import Claim, Hypothesis
-from proofs_check.claims import prop2, prop4, thm1, thm2_accuracy
+from proofs_check.claims import prop2, prop4, thm1, thm2, thm2_accuracy
 from proofs_check.judge import judge
 from proofs_check.point import Point
-from proofs_check.training import at_equality, ceiling
+from proofs_check.training import at_equality, ceiling, first_output, printed_steps
 from proofs_check.verdict import Verdict
 
 FILES = collect.modules()
@@ -169,6 +169,28 @@ def test_equality_encloses_the_hypothesis():
         attention = at_equality(10, "0.1")
         assert attention.lost.contains(ball("0.025"))
         assert to_float(attention.gap.rad()) < 1e-30
+
+
+def test_the_smallest_gap_fails_below_and_is_safe_above():
+    point = Point(d=5, eps="0.1", eta1="1", C=1)
+    with precision(128):
+        low, high = thm2.smallest_gap(point)
+        start, steps = first_output(5, ball(1)), printed_steps(point)
+        eps = point.ball("eps")
+        assert sign(thm2.final_risk(Attention(5, low), start, steps) - eps) == 1
+        for more in ("0", "1/1000", "1", "10", "1000"):
+            risk = thm2.final_risk(Attention(5, high + ball(more)), start, steps)
+            assert sign(risk - eps) == -1
+        # the price of covering every larger gap is about eps/(64 d)
+        assert to_float(high - low) < 0.1 / 64
+
+
+def test_a_gap_is_not_called_safe_when_it_fails():
+    point = Point(d=5, eps="0.1", eta1="1", C=1)
+    with precision(128):
+        low, _ = thm2.smallest_gap(point)
+        start, steps = first_output(5, ball(1)), printed_steps(point)
+        assert not thm2._safe_from(Attention(5, low), start, steps, point.ball("eps"))
 
 
 def test_ceiling_decides_or_raises():

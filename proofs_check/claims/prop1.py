@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from popgd.ball import Ball, ball, less, sign
+from popgd.certified_integral import risk
 
 from .. import grids
 from ..attention import Attention
 from ..claim import Claim, Hypothesis, ProofFailed, Sharp, Sides
+from ..general import rationals, separate
 from ..point import Point
 from ..roots import crossing
 from ..symbolic import is_zero, positive
@@ -21,6 +23,7 @@ TITLE = "A shallow transformer expresses the occurrence language"
 GAP = "ln(4*d/eps**2)"
 EPS = (Hypothesis("eps > 0"), Hypothesis("eps < 1"))
 DIMENSION = (Hypothesis("d >= 2"),)
+_GENERAL = {"quick": (3, 9), "default": (3, 5, 10, 50, 200), "full": (3, 5, 10, 50, 100, 200)}
 
 
 def _risk(d: int, gap: Ball) -> Ball:
@@ -39,6 +42,14 @@ def _smallest_gap(point: Point) -> tuple[Ball, Ball]:
         return ball(0), ball(0)  # uniform attention is enough
     low, high = crossing(lambda gap: (_risk(point.d, gap) / eps).log(), 10.0)
     return low / printed, high / printed
+
+
+def _general(point: Point) -> Sides:
+    """alpha_s at the gap above the largest of the others, which are rational in [-4, 0]."""
+    d = point.d
+    others = rationals(f"{point['weights']} alpha {d}", d - 1, -4, 0)
+    alpha = [point.expression(GAP), 0, *others[1:]]
+    return Sides(risk(separate(d, 0, alpha, [2] + [0] * (d - 1))), point.ball("eps"))
 
 
 def _gamma(a: list[Fraction], counts: list[int]) -> Fraction:
@@ -181,6 +192,17 @@ CLAIMS = (
         _grid,
         hypotheses=(*DIMENSION, *EPS),
         sharp=Sharp("smallest sufficient gap / printed gap", _smallest_gap),
+        source="Paper 2",
+    ),
+    _claim(
+        ".general",
+        "beta = 2 e_s and unequal background weights with that gap: L <= eps",
+        Kind.UPPER_BOUND,
+        _general,
+        lambda level: grids.product(
+            d=_GENERAL[level], eps=grids.epsilons(level), weights=("a", "b")
+        ),
+        hypotheses=(*DIMENSION, *EPS),
         source="Paper 2",
     ),
     _claim(

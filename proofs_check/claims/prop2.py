@@ -135,7 +135,8 @@ def _order(point: Point) -> Sides:
 
     def g(inserted: int) -> Fraction:
         shares = [x * c for x, c in zip(a, [inserted, *counts[1:]], strict=True)]
-        return sum(b * x for b, x in zip(beta, shares, strict=True)) / sum(shares)
+        mixed = sum((b * x for b, x in zip(beta, shares, strict=True)), Fraction(0))
+        return mixed / sum(shares)
 
     values = [g(k) for k in (0, 1, 2, 5, 50)]
     return Sides(max(after - before for before, after in pairwise(values)), 0)
@@ -225,7 +226,7 @@ CLAIMS = (
         Mark.OURS,
         Kind.UPPER_BOUND,
         lambda point: Sides(_single(point), bound(point.d), strict=True),
-        lambda level: grids.product(d=grids.dimensions(level, 3, 100)),
+        lambda level: grids.product(d=grids.dimensions(level, 3, 1000)),
         sharp=Sharp("one-insertion bound", _single, largest=False),
     ),
 )

@@ -44,16 +44,41 @@ def unit(point: Point) -> Ball:
 
 
 def smallest_gap(point: Point) -> tuple[Ball, Ball]:
-    """Bounds on the gap at which L = eps after the printed number of steps; 0 if none is needed."""
+    """Bounds on the largest gap that fails: L > eps at the first, L < eps from the second on."""
     d, eps, steps = point.d, point.ball("eps"), printed_steps(point)
     start = first_output(d, point.ball("eta1"))
 
     def excess(gap: Ball) -> Ball:
         return (final_risk(Attention(d, gap), start, steps) / point.ball("eps")).log()
 
-    if sign(final_risk(Attention(d, ball(0)), start, steps) - eps) == -1:
-        return ball(0), ball(0)
-    return crossing(excess, to_float((d / eps).log()))
+    low = high = ball(0)
+    if sign(final_risk(Attention(d, high), start, steps) - eps) != -1:
+        low, high = crossing(excess, to_float((d / eps).log()))
+    move = high / 2**40
+    while not _safe_from(Attention(d, high), start, steps, eps):
+        move = 8 * move if sign(move) == 1 else ball(1) / 8
+        high += move
+        if less(ball(2000), high):
+            raise ArithmeticError("no gap was proved to be safe")
+    return low, high
+
+
+def _safe_from(attention: Attention, start: tuple[Ball, Ball], steps: int, eps: Ball) -> bool:
+    """Whether L < eps is proved for this gap and every larger one.
+
+    As the gap grows M20 rises and M02 falls; min over beta of L, a function of V, falls too: by
+    the envelope theorem its slope has the sign of M11 M21 - M12 M20, and under the weight
+    gamma_s^2 the variables 1 - gamma_s and (1 - gamma_s)/gamma_s are ordered alike (Chebyshev).
+    So each bound below is largest at this gap: the slow eigenvalue is at least det/trace, and
+    beta*_s - 2 <= 2 M11/M20 <= (1 - 2 M20)/M20, beta*_j <= 4V.
+    """
+    d, m20, half = attention.d, attention.m20, ball(1) / 2
+    slow = m20 / 2 / (m20 * (d - 1) + attention.m02 + half)
+    target = 2 + (1 - 2 * m20) / m20
+    background = start[1].max(4 * attention.variance)
+    distance = target * target + (d - 1) * background * background
+    left = distance / 2 * (-2 * steps * slow).exp()
+    return less(attention.minimum + left, eps) is True and less(start[0], 2) is True
 
 
 def _smallest_c(point: Point) -> tuple[Ball, Ball]:

@@ -19,7 +19,11 @@ from ..verdict import Kind, Mark
 TITLE = "Three-phase training succeeds: phases 1 and 2"
 
 _SMALL = {"quick": (3, 5), "default": (3, 5, 10, 50), "full": (3, 5, 10, 50, 100)}
-_ETA1 = ("1e-6", "1", "sqrt(d)", "d/2", "d")
+_ETA1 = {
+    "quick": ("1e-6", "d"),
+    "default": ("1e-6", "1", "sqrt(d)", "d/2", "d"),
+    "full": ("1e-6", "1e-3", "1", "sqrt(d)", "d/4", "d/2", "d"),
+}
 
 
 @cache
@@ -46,7 +50,8 @@ def _relabelled(point: Point) -> Sides:
 
     def f(a: list[Fraction], beta: list[Fraction], counts: list[int]) -> Fraction:
         shares = [x * c for x, c in zip(a, counts, strict=True)]
-        return sum(b * x for b, x in zip(beta, shares, strict=True)) / sum(shares) - 1
+        mixed = sum((b * x for b, x in zip(beta, shares, strict=True)), Fraction(0))
+        return mixed / sum(shares) - 1
 
     swapped = ([values[i] for i in order] for values in (a, beta, counts))
     return Sides(f(*swapped), f(a, beta, counts))  # type: ignore[arg-type]
@@ -97,7 +102,7 @@ def closed_gap(d: int, eta1: Ball) -> Ball:
 
 def _phase_2(point: Point) -> Sides:
     """The general gradient at (0, beta') against the closed form, at eta2 = 1."""
-    beta = tuple(point.expression(text) for text in BETA)
+    beta = (point.expression(BETA[0]), point.expression(BETA[1]))
     slope = gradient(symmetric(point.d, (0, 0), beta)).alpha
     return Sides(slope[1] - slope[0], point.ball("eta1") * closed_gap(point.d, point.ball("eta1")))
 
@@ -113,7 +118,7 @@ def _largest(point: Point) -> Ball:
 
 
 def _grid(level: str, **more) -> Iterator[Point]:
-    return grids.product(d=grids.dimensions(level, 3), eta1=_ETA1, **more)
+    return grids.product(d=grids.dimensions(level, 3), eta1=_ETA1[level], **more)
 
 
 STEP = (Hypothesis("d >= 3"), Hypothesis("eta1 > 0"))
