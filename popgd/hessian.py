@@ -129,7 +129,10 @@ class OutputHessian:
 
     @property
     def largest_eigenvalue(self) -> float:
-        """lambda_max by the power method, relative 1e-10: GD on beta diverges above 2/lambda_max."""
+        """lambda_max by the power method, relative 1e-10.
+
+        Gradient descent on beta diverges at learning rates above 2/lambda_max.
+        """
         x = np.sqrt(self.diagonal)
         value = 0.0
         for _ in range(10_000):

@@ -27,7 +27,7 @@ ATTEMPTS = 6
 
 
 class Inputs(NamedTuple):
-    """Checked weights as rows: alpha (B, d) or Tiers, beta (B, d), residual (B, targets) or None."""
+    """Checked weights as rows: alpha (B, d) or Tiers, beta (B, d), residual (B, targets)."""
 
     alpha: Any
     beta: np.ndarray

@@ -353,7 +353,8 @@ def _offset(problem: CellProblem, block: Block, v: Any, centre: Any) -> tuple[An
 def _background_gradient(
     problem: CellProblem, terms: NodeTerms, curved: Differences, centred: Centred
 ) -> list[tuple[Any, Any, Any]]:
-    """Third pass: Y_i [(Phi''' A + Phi'' v_i y_i) A_i + Phi'' B_i] and Y_i [Phi'' A + Phi' v_i y_i].
+    """Third pass: Y_i [(Phi''' A + Phi'' v_i y_i) A_i + Phi'' B_i] for alpha,
+    Y_i [Phi'' A + Phi' v_i y_i] for beta.
 
     Written out in A_i = (v_i - c) W - X + sum over targets s of (v_i - v_s) Y_s, node factors are
     gathered first so that each symbol needs only products with Y_i and y_i Y_i.

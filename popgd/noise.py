@@ -8,7 +8,7 @@ so they are integrals of the same kind as the risk, with more derivatives of Phi
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -65,13 +65,16 @@ def noise(task: Task, inputs: Inputs, rtol: float) -> Noise:
     d = task.d
     if d > LARGEST:
         raise NotAvailable(
-            f"d = {d}: the gradient covariance needs d <= {LARGEST}; sample it with popgd.EmpiricalRisk."
+            f"d = {d}: the gradient covariance needs d <= {LARGEST}; "
+            "sample it with popgd.EmpiricalRisk."
         )
     mean, by_alpha, by_beta = (x[0] for x in IntegralRoute(task, rtol).value_and_gradient(inputs))
     facts, h = Facts(task), step_for(SHARE * rtol, ORDER)
     loss, alpha, beta, cross = 0.0, *np.zeros((3, d, d))
     for piece in pieces(inputs.alpha, labelled(task)):
-        cell = _CellNoise(Frame(facts, piece), _residual_weights(task, inputs, piece.sign), h, SHARE * rtol)
+        cell = _CellNoise(
+            Frame(facts, piece), _residual_weights(task, inputs, piece.sign), h, SHARE * rtol
+        )
         loss += cell.fourth() / 4
         zero, one, two = (cell.pairs(m) for m in range(3))
         w = cell.w
@@ -103,6 +106,8 @@ class _CellNoise:
 
     def __init__(self, frame: Frame, v: np.ndarray, h: float, tolerance: float):
         self.d, self.h = frame.facts.d, h
+        # remembered by this cell alone, so that they go when it goes
+        self._block, self._moment = cache(self._block_sum), cache(self._moment_sum)
         self.symbols = frame.alphabet
         a = frame.a[0, self.symbols]
         self.w = v - v[self.symbols[a.argmax()]]
@@ -134,16 +139,14 @@ class _CellNoise:
         """Y v^a w^b y^(a+b), shape (K, symbols)."""
         return self._weight * (self._v**a * self._w**b) * self._y ** (a + b)
 
-    @lru_cache(maxsize=None)  # noqa: B019 - lives as long as the cell
-    def _block(self, a: int, b: int) -> Differences:
+    def _block_sum(self, a: int, b: int) -> Differences:
         """Sum over symbols of v^a w^b y^(a+b-1) Y: one block of insertions."""
         terms = self._weight * (self._v**a * self._w**b) * self._y ** (a + b - 1)
         rest = ~np.any([np.zeros(terms.shape[1], bool), *self._groups], axis=0)
         steps = [terms[:, g].sum(axis=1) for g in self._groups]
         return Differences.affine(terms[:, rest].sum(axis=1), steps)
 
-    @lru_cache(maxsize=None)  # noqa: B019 - lives as long as the cell
-    def _moment(self, a: int, b: int, n: int) -> Differences:
+    def _moment_sum(self, a: int, b: int, n: int) -> Differences:
         """t^(a+b) d^n/du^n E[(v.aC)^a (w.aC)^b z^C]: sum over set partitions into blocks."""
         if a == b == 0:
             return self._phi[n - 1]

@@ -48,7 +48,9 @@ def weights(draw, task, gap=None):
     d = task.d
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     spread = draw(st.sampled_from([0.0, 0.5, 5.0, 30.0]))
-    gap = draw(st.floats(-40, 40) | st.sampled_from([-40.0, 0.0, 1.0, 40.0])) if gap is None else gap
+    gap = (
+        draw(st.floats(-40, 40) | st.sampled_from([-40.0, 0.0, 1.0, 40.0])) if gap is None else gap
+    )
     alpha = spread * rng.random(d)
     alpha[list(task.targets)] += gap
     scale = draw(st.sampled_from([0.0, 1e-3, 1.0, 50.0]))

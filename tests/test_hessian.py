@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from oracles import enumerate_words
 
-from popgd import And, BadParameter, Geometric, NotAvailable, Occurrence, PopulationRisk, Tiers, Words
+from popgd import (
+    And,
+    BadParameter,
+    Geometric,
+    NotAvailable,
+    Occurrence,
+    PopulationRisk,
+    Tiers,
+    Words,
+)
 from popgd.hessian import OutputHessian
 
 ENTRY = 1e-12

@@ -57,7 +57,7 @@ def test_the_mean_of_a_million_words_is_within_five_standard_errors():
     rng = np.random.default_rng(7)
     alpha, beta = rng.normal(size=20), rng.normal(size=20)
     n, chunk = 10**6, 50_000
-    loss, count_square = [], 0.0
+    loss = []
     for _ in range(n // chunk):
         m = task.words.length.sample(chunk, rng)
         counts = rng.multinomial(m, task.words.probabilities(20))
