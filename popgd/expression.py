@@ -156,33 +156,33 @@ def _number(value: Fraction, from_float: bool = False, text: str = "") -> Exact:
     return Exact("number", (value,), from_float, text or str(value))
 
 
-def _combine(kind: str, *parts: Exact, text: str = "") -> Exact:
+def _combine(kind: str, *parts: Exact, text: str = "", name: str = "expression") -> Exact:
     """The operation, carried out at once when the result is rational."""
     text = text or (f"({parts[0]}){kind}({parts[1]})" if len(parts) == 2 else f"{kind}({parts[0]})")
     flag = any(part.from_float for part in parts)
-    value = _fold(kind, *(part.fraction for part in parts), text=text)
+    value = _fold(kind, *(part.fraction for part in parts), text=text, name=name)
     if value is not None:
         return _number(value, flag, text)
     return Exact(kind, parts, flag, text)
 
 
-def _fold(kind: str, *values: Fraction | None, text: str) -> Fraction | None:
+def _fold(kind: str, *values: Fraction | None, text: str, name: str) -> Fraction | None:
     a = values[0]
     b = values[1] if len(values) == 2 else None
     if kind == "/" and b == 0:
-        raise check.refuse("expression", text, "divides by zero", "change the denominator")
+        raise check.refuse(name, text, "divides by zero", "change the denominator")
     if kind in _FUNCTIONS.values():
-        return None if a is None else _fold_function(kind, a, text)
+        return None if a is None else _fold_function(kind, a, text, name)
     if a is None or b is None:
         return None
     if kind == "**":
-        return _fold_power(a, b, text)
+        return _fold_power(a, b, text, name)
     return {"+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "/": lambda: a / b}[kind]()
 
 
-def _fold_function(kind: str, a: Fraction, text: str) -> Fraction | None:
+def _fold_function(kind: str, a: Fraction, text: str, name: str) -> Fraction | None:
     if (kind == "sqrt" and a < 0) or (kind == "ln" and a <= 0):
-        raise check.refuse("expression", text, "is not a real number", "keep the argument positive")
+        raise check.refuse(name, text, "is not a real number", "keep the argument positive")
     if kind == "sqrt":
         top, bottom = math.isqrt(a.numerator), math.isqrt(a.denominator)
         square = top * top == a.numerator and bottom * bottom == a.denominator
@@ -192,9 +192,9 @@ def _fold_function(kind: str, a: Fraction, text: str) -> Fraction | None:
     return Fraction(1) if a == 0 else None
 
 
-def _fold_power(a: Fraction, b: Fraction, text: str) -> Fraction | None:
+def _fold_power(a: Fraction, b: Fraction, text: str, name: str) -> Fraction | None:
     if (a == 0 and b < 0) or (a < 0 and b.denominator != 1):
-        raise check.refuse("expression", text, "is not a real number", "change base or exponent")
+        raise check.refuse(name, text, "is not a real number", "change base or exponent")
     if a in (0, 1) or b == 0:
         return Fraction(1) if b == 0 else a
     if b.denominator != 1:
@@ -233,7 +233,8 @@ class _Parser:
             return -inner if isinstance(node.op, ast.USub) else inner
         if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
             kind = _OPERATORS[type(node.op)]
-            return _combine(kind, self.visit(node.left), self.visit(node.right), text=text)
+            sides = self.visit(node.left), self.visit(node.right)
+            return _combine(kind, *sides, text=text, name=self.name)
         if isinstance(node, ast.Call):
             return self.call(node, text)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitXor):
@@ -261,4 +262,5 @@ class _Parser:
                 f"may not use {text!r}", "functions are sqrt(x), ln(x), log(x), exp(x)"
             )
         assert isinstance(node.func, ast.Name)
-        return _combine(_FUNCTIONS[node.func.id], self.visit(node.args[0]), text=text)
+        inner = self.visit(node.args[0])
+        return _combine(_FUNCTIONS[node.func.id], inner, text=text, name=self.name)
