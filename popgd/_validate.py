@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 BEYOND = "is beyond the range of float64, 1.8e308"
+_LIMIT = "replace NaN; write a limit alpha -> +-infinity as popgd.Tiers(tier, offset)"
 
 
 def refuse(name: str, value: Any, rule: str, remedy: str) -> BadParameter:
@@ -161,9 +162,9 @@ def weights(name: str, value: Any, d: int, *, heads: bool = False) -> np.ndarray
     shape = f"(..., H, {d})" if heads else f"(..., {d})"
     remedy = f"pass finite real numbers of shape {shape}"
     array = _floats(name, value, remedy)
-    least = 2 if heads else 1
-    if array.ndim < least or array.shape[-1] != d:
-        raise refuse(name, value, f"has shape {array.shape}, the last axis must be d = {d}", remedy)
+    if array.ndim < (2 if heads else 1) or array.shape[-1] != d:
+        rule = f"the last axis must be d = {d}" + (", after one for the heads" if heads else "")
+        raise refuse(name, value, f"has shape {array.shape}, {rule}", remedy)
     array = np.ascontiguousarray(array)
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
@@ -171,7 +172,7 @@ def weights(name: str, value: Any, d: int, *, heads: bool = False) -> np.ndarray
             f"{name}[{', '.join(map(str, where))}]",
             float(array[where]),
             "every weight must be finite",
-            "replace NaN; write a limit alpha -> +-infinity as popgd.Tiers(tier, offset)",
+            _LIMIT if name == "alpha" else remedy,
         )
     return array
 

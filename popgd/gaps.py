@@ -72,9 +72,11 @@ def output_gap_of(beta: np.ndarray, targets: Any) -> Any:
 
 
 def _vectors(name: str, value: Any) -> np.ndarray:
-    array = np.asarray(value)
-    d = array.shape[-1] if array.ndim else 0
-    return check.weights(name, array, max(d, 1))
+    remedy = "pass finite weights of shape (..., d)"
+    array = check.real_array(name, value, closed="neither", remedy=remedy)
+    if array.ndim == 0 or array.shape[-1] == 0:
+        raise check.refuse(name, value, "needs a last axis of symbols", remedy)
+    return array
 
 
 def _targets(value: Any, d: int) -> tuple[int, ...]:

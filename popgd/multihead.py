@@ -225,7 +225,8 @@ class MultiHeadRisk:
             last = np.broadcast_shapes(alpha.shape[-2:], beta.shape[-2:])
         except ValueError:
             remedy = "use equal or broadcastable leading shapes and the same number of heads"
-            raise check.refuse("alpha, beta", lead, "axes do not broadcast", remedy) from None
+            shapes = [alpha.shape, beta.shape, *lead[2:]]
+            raise check.refuse("alpha, beta", shapes, "axes do not broadcast", remedy) from None
         alpha = _map(alpha, lambda x: np.broadcast_to(x, (*shape, *last)).reshape(-1, *last))
         beta = np.broadcast_to(beta, (*shape, *last)).reshape(-1, *last)
         if residual is not None:

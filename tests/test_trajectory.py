@@ -173,7 +173,7 @@ def test_gaps_of_several_targets_take_the_weakest():
     ("call", "words"),
     [
         (lambda: attention_gap(3.0, 0), "last axis"),
-        (lambda: attention_gap([0.0, np.nan], 0), "every weight must be finite"),
+        (lambda: attention_gap([0.0, np.nan], 0), "holds NaN; pass finite weights"),
         (lambda: output_gap([1.0, 2.0], 2), "numbered 0 to"),
         (lambda: output_gap([1.0, 2.0], []), "at least one symbol"),
     ],
