@@ -8,16 +8,12 @@ import numpy as np
 
 from . import _validate as check
 from .cells import attention_rows
-from .errors import NotAvailable
 from .integral import Inputs, IntegralRoute
 from .languages import Task
 from .objective import Evaluation, OutputMinimum
 from .tiers import Tiers
 
 __all__ = ["PopulationRisk", "Split"]
-
-LARGEST_D = 10**7
-"""Largest alphabet whose weights are held as vectors: some 80 MB each."""
 
 
 class Split(NamedTuple):
@@ -67,11 +63,6 @@ class PopulationRisk:
         if not isinstance(task, Task):
             raise check.refuse(
                 "task", task, "must be a task", "pass for example popgd.Occurrence(50)"
-            )
-        if task.d > LARGEST_D:
-            raise NotAvailable(
-                f"d = {task.d}: weights of more than {LARGEST_D} symbols are not held as vectors;"
-                " use popgd.symmetric, whose cost does not grow with d."
             )
         self.task = task
         self.method = check.choice("method", method, ("integral", "series"))
@@ -171,7 +162,7 @@ class PopulationRisk:
         inputs, shape = self._check(alpha, beta, residual)
         if shape:
             raise check.refuse(
-                "alpha, beta", shape, "one pair of vectors", f"pass shape ({self.d},)"
+                "alpha, beta", shape, "must be one pair of vectors", f"pass shape ({self.d},)"
             )
         return noise(self.task, inputs, self.rtol)
 

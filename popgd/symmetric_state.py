@@ -11,6 +11,7 @@ from . import _validate as check
 from .moment_table import MomentTable
 from .symmetric_moments import dimensions
 from .symmetric_quadratic import OutputQuadratic, SymmetricMinimum, plain, quadratic
+from .words import LARGEST_D
 
 __all__ = ["Gradient", "State", "gradient", "log_risk", "minimize_output", "risk"]
 
@@ -148,7 +149,8 @@ class State:
         alpha, beta : array of shape (..., d)
         residual : array of shape (..., 1)
         """
-        d = check.integer("d", d, 2)
+        remedy = "pass 2 <= d <= 10^7; popgd.symmetric itself needs no vectors"
+        d = check.integer("d", d, 2, LARGEST_D, remedy=remedy)
         target = check.symbol("target", target, d)
         values = np.broadcast_arrays(
             self.alpha_target, self.alpha_background, self.beta_target, self.beta_background,

@@ -16,8 +16,12 @@ import numpy as np
 
 from . import _validate as check
 from .differences import Differences, Occupancy
+from .errors import NotAvailable
 
 __all__ = ["FixedLength", "Geometric", "LengthLaw", "Poisson", "UniformLength", "Words"]
+
+LARGEST_D = 10**7
+"""Largest alphabet held as vectors: some 80 MB each."""
 
 
 def _exact(value: Any) -> Fraction:
@@ -369,7 +373,12 @@ class Words:
             object.__setattr__(self, "symbols", tuple(pi.tolist()))
 
     def probabilities(self, d: int) -> np.ndarray:
-        """Symbol probabilities, shape (d,)."""
+        """Symbol probabilities, shape (d,); `NotAvailable` when d exceeds 10^7."""
+        if d > LARGEST_D:
+            raise NotAvailable(
+                f"d = {d}: more than {LARGEST_D} symbols are not held as vectors; use"
+                " popgd.symmetric, whose cost does not grow with d."
+            )
         if self.symbols is None:
             return np.full(d, 1.0 / d)
         pi = np.asarray(self.symbols)
