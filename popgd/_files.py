@@ -12,11 +12,20 @@ from typing import IO, Any
 
 import numpy as np
 
+from . import _validate as check
 from .errors import BadFile
 
 __all__ = ["load_arrays", "save_arrays", "write_atomically"]
 
 META = "meta"
+
+
+def _name(path: Any) -> str:
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        remedy = "pass a string or a pathlib.Path"
+        raise check.refuse("path", path, "must be a file name", remedy) from None
 
 
 def write_atomically(path: Any, write: Callable[[IO[bytes]], None]) -> None:
@@ -27,7 +36,7 @@ def write_atomically(path: Any, write: Callable[[IO[bytes]], None]) -> None:
     BadFile
         When anything goes wrong; what was at `path` is still there.
     """
-    final = os.path.realpath(os.fspath(path))
+    final = os.path.realpath(_name(path))
     draft = f"{final}.{uuid.uuid4().hex[:12]}.part"
     try:
         # not tempfile: its files ignore the user's umask
@@ -62,7 +71,7 @@ def load_arrays(path: Any, kind: str) -> tuple[dict[str, np.ndarray], dict[str, 
     BadFile
         When the file is missing, damaged, holds pickles or is of another kind.
     """
-    shown = f"path = {os.fspath(path)!r}"
+    shown = f"path = {_name(path)!r}"
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

@@ -278,6 +278,8 @@ def balanced_p(task: Task) -> Fraction | float:
     -----
     Source: Paper 2 (d, one target); THEORY 1. Error: none for Fractions.
     """
+    if not isinstance(task, Task):
+        raise check.refuse("task", task, "must be a task", "pass for example popgd.Occurrence(50)")
     words = getattr(task, "words", None)
     if words is None or words.symbols is None:
         pi_targets = [Fraction(1, task.d)] * len(task.targets)
