@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from . import _validate as check
+from .cell_problem import FADED, CellProblem, Target, faded
 from .languages import Cell, Task, cell_mass
-from .moments import FADED, CellProblem, Target, faded
 from .quadrature import MAX_SPREAD, Grid, left_cut, right_cut, right_tail
 from .rounding import UNIT, Rounded
 from .tiers import Tiers

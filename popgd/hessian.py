@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from . import _validate as check
+from .cell_problem import CellProblem
 from .cells import Facts, Frame, attention_rows, pieces
 from .errors import NotAvailable
 from .languages import Cell, Task
-from .moments import CellProblem, node_terms
+from .moments import node_terms
 from .quadrature import step_for
 
 __all__ = ["OutputHessian"]

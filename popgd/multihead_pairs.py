@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from .cell_problem import faded
 from .cells import Frame
 from .differences import Differences, Occupancy
-from .moments import faded
 from .quadrature import Grid
 from .rounding import Rounded
 
