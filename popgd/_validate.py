@@ -59,11 +59,11 @@ def integer(
         value = value[()]
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
         # 1e12 is how people write a large dimension
-        if not math.isfinite(value) or value != int(value):
+        if abs(value) == math.inf or value % 1 != 0:
             raise refuse(name, value, "must be an integer", remedy)
     elif not isinstance(value, numbers.Integral):
         raise refuse(name, value, "must be an integer", remedy)
-    result = int(value)
+    result = int(value)  # pyright: ignore[reportArgumentType]
     if result < minimum or (maximum is not None and result > maximum):
         raise refuse(name, value, f"must be {span}", remedy)
     return result
@@ -217,4 +217,4 @@ def generator(name: str, value: Any) -> np.random.Generator:
         )
     if isinstance(value, numbers.Integral) and value < 0:
         raise refuse(name, value, "a seed must be >= 0", "pass a non-negative integer seed")
-    return np.random.default_rng(value)
+    return np.random.default_rng(value)  # pyright: ignore[reportArgumentType]

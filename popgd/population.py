@@ -194,7 +194,7 @@ class PopulationRisk:
         ]
         if shape == ():
             return each[0]
-        fields = (np.array([x[k] for x in each]) for k in range(len(Accuracy._fields)))
+        fields: Any = (np.array([x[k] for x in each]) for k in range(len(Accuracy._fields)))
         return Accuracy(*(x.reshape(shape) for x in fields))
 
     def _attention(self, alpha: Any) -> Any:
