@@ -14,9 +14,11 @@ __version__ = "0.1.0"
 
 # Names load their modules on first use, so that `import popgd` costs little more than numpy.
 _HOMES = {
+    "Agreement": "crossvalidate",
     "And": "languages",
     "BadFile": "errors",
     "BadParameter": "errors",
+    "CrossValidation": "crossvalidate",
     "Diverged": "errors",
     "EmpiricalRisk": "empirical",
     "FixedLength": "words",
@@ -34,6 +36,7 @@ _HOMES = {
     "PopulationRisk": "population",
     "PrecisionExhausted": "errors",
     "Tiers": "tiers",
+    "TrainingValidation": "crossvalidate_training",
     "Trajectory": "trajectory",
     "UniformLength": "words",
     "WordBatch": "wordbatch",
@@ -41,6 +44,8 @@ _HOMES = {
     "attention_gap": "gaps",
     "balanced_p": "languages",
     "boundary_curves": "boundaries",
+    "cross_validate": "crossvalidate",
+    "cross_validate_training": "crossvalidate_training",
     "curve_rates": "boundaries",
     "gradient_flow": "flow",
     "output_gap": "gaps",
