@@ -11,6 +11,7 @@ from .languages import Task
 from .multihead import MultiHeadRisk
 from .population import PopulationRisk
 from .trajectory import Weights
+from .words import LARGEST_D
 
 __all__ = ["broadcast", "exact", "has_heads", "random_start", "start_of", "task_of"]
 
@@ -39,7 +40,7 @@ def random_start(
     -----
     Source: Paper B.1 (Table 2). Error: sampled.
     """
-    d = check.integer("d", d, 2)
+    d = check.integer("d", d, 2, LARGEST_D)
     scale = check.real("scale", scale, 0.0, closed="left")
     axes = shape if isinstance(shape, (tuple, list)) else (shape,)
     axes = tuple(check.integer("shape", n, 1) for n in axes)
