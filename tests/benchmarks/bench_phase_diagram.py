@@ -80,7 +80,10 @@ def main() -> None:
     fast = np.array([phase_diagram(50, a, b, steps=STEPS).risk_3.item() for a, b in pairs])
     pixel = np.median([whole(50)[1] for _ in range(REPEATS)]) / SIDE**2
     rows.append(("a pixel by scipy quad / a pixel here (CPU)", quad / pixel, ">= 1000"))
-    rows.append(("largest relative difference of the two", np.max(np.abs(slow / fast - 1)), ""))
+    # the plain formula of the slow route loses its digits in tiny risks
+    seen = fast > 1e-6
+    gap = np.max(np.abs(slow / fast - 1)[seen])
+    rows.append((f"largest relative difference, {seen.sum()} risks above 1e-6", gap, "<= 1e-6"))
     print(table("Phase diagrams", rows))
     print(f"\nload {load()}")
 

@@ -1,0 +1,305 @@
+"""Figures: the data are drawn, nothing global changes, names stay inside the axes."""
+
+import json
+import math
+import subprocess
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import xarray
+from matplotlib.figure import Figure
+from typer.testing import CliRunner
+
+import popgd
+from popgd import plots
+from popgd.cli import app
+from popgd.errors import BadFile, BadParameter
+
+mpl.use("agg")
+
+
+@pytest.fixture(scope="module")
+def plane():
+    d = 50
+    eta1, eta2 = np.geomspace(1e-4, 10, 60) * d, np.geomspace(0.1, 1e6, 60) * d
+    return popgd.phase_diagram(d, eta1, eta2, steps=100, epsilon=[0.01, 0.4])
+
+
+@pytest.fixture(scope="module")
+def curve():
+    return popgd.boundary_curves(50, popgd.curve_rates(50, 0.005, 500, 20), 0.01, steps=100)
+
+
+@pytest.fixture(scope="module")
+def run():
+    risk = popgd.PopulationRisk(popgd.Occurrence(50))
+    return popgd.train(risk, "O(1x) -> A(1x, lr=5e4) -> O(200x)", accuracy=True)
+
+
+@pytest.fixture
+def ax():
+    return Figure(figsize=(6.4, 4.6), dpi=60, layout="constrained").subplots()
+
+
+@pytest.fixture(autouse=True)
+def nothing_global_changes():
+    from matplotlib import pyplot
+
+    before = dict(mpl.rcParams)
+    figures = pyplot.get_fignums()
+    yield
+    assert dict(mpl.rcParams) == before
+    assert pyplot.get_fignums() == figures
+
+
+def words_in(ax):
+    return {text.get_text().replace("\n", " ") for text in ax.texts}
+
+
+def inside(ax):
+    """Everything written lies within the figure, and names within the axes' width."""
+    for _ in range(2):  # the first drawing settles the layout
+        ax.figure.canvas.draw()
+    figure, extent = ax.figure.bbox, ax.get_tightbbox()
+    assert figure.x0 <= extent.x0
+    assert extent.x1 <= figure.x1 + 1
+    assert figure.y0 <= extent.y0
+    assert extent.y1 <= figure.y1 + 1
+    for text in ax.texts:
+        assert ax.bbox.x0 <= text.get_window_extent().x0, text
+        assert text.get_window_extent().x1 <= ax.bbox.x1, text
+
+
+def test_phase_diagram_names_the_regimes_that_are_there(plane, curve, ax):
+    assert plots.phase_diagram(plane, ax, boundary=curve) is ax
+    assert words_in(ax) == {
+        "success",
+        "phase 3 too short",
+        "attention turned away",
+        "attention too weak",
+    }
+    inside(ax)
+    assert ax.get_xscale() == ax.get_yscale() == "log"
+    names = {text.get_text() for text in ax.get_legend().get_texts()}
+    assert names == {r"smallest $\eta_2$ (proved)", "attention turns away", "theorem, $C = 1$"}
+
+
+def test_names_do_not_overlap(plane, curve, ax):
+    plots.phase_diagram(plane, ax, boundary=curve)
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    boxes.append(ax.get_legend().get_window_extent())
+    for i, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:i])
+
+
+def test_colours_differ_in_greyscale():
+    from matplotlib.colors import to_rgb
+
+    light = [float(np.dot([0.2126, 0.7152, 0.0722], to_rgb(c))) for c in plots.COLOURS]
+    assert (np.diff(light) < -0.1).all()
+
+
+def test_undecided_cells_are_hatched(plane, ax):
+    from matplotlib.contour import QuadContourSet
+
+    doubtful = plane.copy(deep=True)
+    doubtful.proved[0, 10:20, 10:20] = False
+    plots.phase_diagram(doubtful, ax)
+    hatched = [child for child in ax.get_children() if isinstance(child, QuadContourSet)]
+    assert len(hatched) == 1
+    assert hatched[0].hatches == ["xxxx"]
+    other = Figure().subplots()
+    plots.phase_diagram(plane, other)
+    assert not any(isinstance(child, QuadContourSet) for child in other.get_children())
+
+
+def test_a_slice_is_chosen_by_value(plane, ax):
+    plots.phase_diagram(plane, ax, epsilon=0.4)
+    assert "0.4" in ax.get_title()
+    with pytest.raises(BadParameter, match=r"epsilon = 0\.2: is not in the diagram"):
+        plots.phase_diagram(plane, ax, epsilon=0.2)
+    curve = popgd.boundary_curves(51, 1.0, 0.01, certify=False)
+    with pytest.raises(BadParameter, match="is for another diagram"):
+        plots.phase_diagram(plane, ax, boundary=curve)
+    with pytest.raises(BadParameter, match="is no phase diagram"):
+        plots.phase_diagram(3, ax)
+    with pytest.raises(BadParameter, match="too small to draw"):
+        plots.phase_diagram(popgd.phase_diagram(50, [0.0, 1.0], [1.0, 2.0]), ax)
+    with pytest.raises(BadParameter, match="must be matplotlib Axes"):
+        plots.phase_diagram(plane, "axes")
+
+
+def test_trajectory_draws_what_was_recorded(run, ax):
+    plots.trajectory(run, ax=ax)
+    lines = {line.get_label(): line for line in ax.get_lines()}
+    assert set(lines) == {"attention gap", "output gap", "accuracy"}
+    np.testing.assert_array_equal(lines["accuracy"].get_ydata(), run.accuracy)
+    assert words_in(ax) == {"output", "attention"}
+    assert np.diff(lines["accuracy"].get_xdata()).min() > 0
+    inside(ax)
+
+
+def test_risk_alone_is_logarithmic(run, ax):
+    plots.trajectory(run, "risk", ax)
+    assert ax.get_yscale() == "log"
+    np.testing.assert_array_equal(ax.get_lines()[0].get_ydata(), run.risk)
+    with pytest.raises(BadParameter, match="is not an option"):
+        plots.trajectory(run, "speed", ax)
+    with pytest.raises(BadParameter, match="is no trajectory"):
+        plots.trajectory({}, ax=ax)
+
+
+def test_batches_are_drawn_as_mean_and_deviation(ax):
+    alpha, beta = popgd.random_start(6, 0.1, 5, rng=0)
+    run = popgd.train(popgd.PopulationRisk(popgd.Occurrence(6)), "joint(20x)", alpha, beta)
+    plots.trajectory(run, ax=ax, equal_phases=False)
+    line = ax.get_lines()[0]
+    np.testing.assert_allclose(line.get_ydata(), run.attention_gap.mean(axis=1))
+    np.testing.assert_array_equal(line.get_xdata(), run.step)
+    with pytest.raises(BadParameter, match="was not recorded"):
+        plots.trajectory(run, "accuracy", ax)
+
+
+def test_risk_against_gap_stays_below_the_bound(ax):
+    plots.risk_against_gap([10, 10**6], ax=ax)
+    lines = ax.get_lines()
+    for ideal, best, bound in (lines[:3], lines[3:6]):
+        assert (best.get_ydata() <= ideal.get_ydata() * (1 + 1e-12)).all()
+        x = bound.get_xdata()
+        assert (np.interp(x, ideal.get_xdata(), ideal.get_ydata()) <= bound.get_ydata()).all()
+    inside(ax)
+
+
+def test_sharp_constants_take_the_worst_eta1(ax):
+    curves = popgd.boundary_curves([10, 50], [0.1, 1.0], [0.1, 1e-8], certify=False)
+    plots.sharp_constants(curves, ax)
+    worst = curves.constant.max("eta1").sel(epsilon=1e-8)
+    np.testing.assert_array_equal(ax.get_lines()[1].get_ydata(), worst)
+    assert ax.get_lines()[1].get_label() == r"$\varepsilon = 10^{-8}$"
+
+
+def test_sample_complexity_has_exact_intervals(ax):
+    plots.sample_complexity([10, 100, 1000], [0, 7, 10], 10, ax, label="d = 10")
+    rate = ax.get_lines()[0].get_ydata()
+    np.testing.assert_allclose(rate, [0, 0.7, 1])
+    low, high = plots_interval(7, 10)
+    # the defining property: each tail of the binomial law has probability 2.5 %
+    tail = sum(math.comb(10, k) * low**k * (1 - low) ** (10 - k) for k in range(7, 11))
+    assert tail == pytest.approx(0.025, rel=1e-9)
+    tail = sum(math.comb(10, k) * high**k * (1 - high) ** (10 - k) for k in range(8))
+    assert tail == pytest.approx(0.025, rel=1e-9)
+    with pytest.raises(BadParameter, match="does not fit"):
+        plots.sample_complexity([10], [11], 10, ax)
+
+
+def plots_interval(k, n):
+    from popgd.plots_curves import _clopper_pearson
+
+    low, high = _clopper_pearson(np.array([k]), np.array([n]), 0.95)
+    return float(low[0]), float(high[0])
+
+
+def test_without_axes_a_figure_is_made():
+    script = (
+        "import matplotlib; matplotlib.use('agg'); from popgd import plots; "
+        "from matplotlib import pyplot; plots.risk_against_gap(10); print(pyplot.get_fignums())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "[1]", done.stderr
+
+
+def test_importing_plots_does_not_import_matplotlib():
+    script = (
+        "import sys, popgd.plots, popgd.diagram, popgd.sweeps; "
+        "print('matplotlib' in sys.modules, 'xarray' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "False"], done.stderr
+
+
+SMALL = ["phase-diagram", "-d", "50", "--pixels", "30", "--steps", "100"]
+
+
+def test_command_draws_and_saves(tmp_path):
+    png, netcdf = tmp_path / "d.png", tmp_path / "d.nc"
+    result = CliRunner().invoke(app, [*SMALL, "--png", str(png), "--netcdf", str(netcdf), "--json"])
+    assert result.exit_code == 0, result.output
+    answer = json.loads(result.stdout)
+    assert answer["proved"] == 1
+    assert answer["boundary points"] == answer["boundary points proved"] > 0
+    assert png.read_bytes()[:4] == b"\x89PNG"
+    with xarray.open_dataset(netcdf, engine="scipy") as plane:
+        assert plane.regime.shape == (1, 30, 30, 1)
+        shares = [float((plane.regime == k).mean()) for k in range(5)]
+        assert shares[0] == answer["success"]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--eta1", "5"], "is no range"),
+        (["--eta1", "5:1"], "needs 0 < low < high"),
+        (["--steps", "1.5"], "must be a whole number"),
+        (["--epsilon", "0"], "must be > 0"),
+        (["-d", "1"], "must be in"),
+        (["--png", "picture.gif"], "is not an option"),
+    ],
+)
+def test_bad_options_are_one_sentence(more, message):
+    result = CliRunner().invoke(app, [*SMALL, *more])
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_files_that_cannot_be_written_lose_nothing(tmp_path):
+    plane = popgd.phase_diagram(10**12, [1.0], [1.0])
+    file = tmp_path / "there"
+    file.write_text("precious")
+    with pytest.raises(BadFile, match="could not be written"):
+        popgd.save_netcdf(plane, file / "below.nc")
+    assert file.read_text() == "precious"
+    popgd.save_netcdf(plane, tmp_path / "new.nc")
+    with xarray.open_dataset(tmp_path / "new.nc", engine="scipy") as again:
+        assert again.d.values.tolist() == [1e12]
+        assert (
+            again.risk_3.values.tobytes()
+            == plane.risk_3.astype(">f8").astype(float).values.tobytes()
+        )
+
+
+def test_sweep_command(tmp_path):
+    study = tmp_path / "study.py"
+    study.write_text("def trial(d, x, rng):\n    return {'y': d * x, 'z': float(rng.normal())}\n")
+    arguments = ["sweep", f"{study}:trial", "-g", "d=10,50", "-g", "x=log:1:100:3"]
+    store = ["--store", str(tmp_path / "runs.zarr")]
+    first = CliRunner().invoke(app, [*arguments, *store, "--json"])
+    assert first.exit_code == 0, first.output
+    answer = json.loads(first.stdout)
+    assert answer["y"] == [[10.0, 100.0, 1000.0], [50.0, 500.0, 5000.0]]
+    refused = CliRunner().invoke(app, [*arguments, *store])
+    assert refused.exit_code == 2
+    assert "--resume" in refused.output
+    again = CliRunner().invoke(app, [*arguments, *store, "--resume", "--json"])
+    assert json.loads(again.stdout) == answer
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing", "-g", "x=1"], "is no MODULE:FUNCTION"),
+        (["math:nothing", "-g", "x=1"], "was not found"),
+        (["math:pi", "-g", "x=1"], "is not callable"),
+        (["math:sqrt", "-g", "x"], "is no axis"),
+        (["math:sqrt", "-g", "x=log:1:2"], "is no axis"),
+        (["math:sqrt", "-g", "x=1", "--scheduler", "nonsense://x"], "no answer"),
+    ],
+)
+def test_bad_sweeps_are_one_sentence(arguments, message):
+    result = CliRunner().invoke(app, ["sweep", *arguments])
+    assert result.exit_code == 2, result.output
+    assert message in result.output
