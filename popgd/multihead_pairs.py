@@ -214,6 +214,8 @@ class HeadPair:
     def _triple(self, c: int, b: int, bent: np.ndarray, curve: np.ndarray) -> np.ndarray:
         """Sum over nodes of Y_i Y_j [Phi''' A' + Phi'' (v'_i y'_i + v'_j y'_j)]."""
         table = np.zeros((len(self.symbols[c]), len(self.symbols[b])))
+        if not table.size:
+            return table
         width = max(len(self.symbols[c]), len(self.symbols[b])) * self.right.count
         size = max(1, ENTRIES // max(width, 1))
         for start in range(0, self.left.count, size):
@@ -247,6 +249,8 @@ class HeadPair:
 
     def _double(self, c: int, b: int, weight: np.ndarray) -> np.ndarray:
         table = np.zeros((len(self.symbols[c]), len(self.symbols[b])))
+        if not table.size:
+            return table
         width = max(table.shape) * self.right.count
         size = max(1, ENTRIES // max(width, 1))
         for start in range(0, self.left.count, size):

@@ -15,7 +15,7 @@ import numpy as np
 
 from popgd.quadrature import right_cut, step_for
 
-__all__ = ["Layout", "Minima", "attention_step"]
+__all__ = ["Layout", "Minima", "attention_step", "widest_tiers"]
 
 TOLERANCE = 1e-11
 FLOOR = 1e-14
@@ -84,11 +84,13 @@ class Minima:
     Parameters
     ----------
     layout : Layout
+    targets : slice, optional
+        The blocks whose symbols are targets; all of them if omitted.
     """
 
-    def __init__(self, layout: Layout):
+    def __init__(self, layout: Layout, targets: slice = slice(None)):
         self.layout, self.d = layout, layout.d
-        self.mass = layout.masses()
+        self.mass = layout.masses()[targets]
         self.h = step_for(TOLERANCE, 3)
 
     def __call__(
@@ -107,6 +109,15 @@ class Minima:
         value = 1.0 - (beta * right).sum(axis=1) / 2
         slope = self.slopes(tier, offset, beta) if gradient else np.zeros_like(beta)
         return value, slope, beta
+
+    def risk(
+        self, tier: np.ndarray, offset: np.ndarray, beta: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Risk (T,) at given outputs by atom (T, A), and its slopes in offsets and outputs."""
+        gram, right = self._normal(tier, offset)
+        pull = (gram @ beta[..., None])[..., 0]
+        value = 1.0 + (beta * (pull / 2 - right)).sum(axis=1)
+        return value, self.slopes(tier, offset, beta), pull - right
 
     def _levels(self, tier: np.ndarray, offset: np.ndarray):
         """For each tier: who is active, who is below (z = 1), log weights and nodes."""
@@ -180,6 +191,20 @@ class Minima:
             inner[..., :-1] += 2 * absent[..., None] * without[..., :-1]
             out += self.h * (weight * inner).sum(axis=1)
         return out
+
+
+def widest_tiers(offset: np.ndarray, apart: float = 40.0) -> tuple[np.ndarray, np.ndarray]:
+    """Tiers and offsets in them, rows apart: gaps beyond `apart` are infinite to 1e-17."""
+    order = np.argsort(offset, axis=1, kind="stable")
+    ordered = np.take_along_axis(offset, order, axis=1)
+    jump = np.diff(ordered, axis=1, prepend=ordered[:, :1]) > apart
+    start = jump.copy()
+    start[:, 0] = True
+    base = np.maximum.accumulate(np.where(start, ordered, -np.inf), axis=1)
+    tier, x = np.empty(offset.shape, dtype=int), np.empty(offset.shape)
+    np.put_along_axis(tier, order, np.cumsum(jump, axis=1), axis=1)
+    np.put_along_axis(x, order, ordered - base, axis=1)
+    return tier, x
 
 
 def attention_step(minima: Minima, beta: np.ndarray) -> np.ndarray:

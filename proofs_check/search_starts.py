@@ -1,4 +1,4 @@
-"""Where searches start: structured attention weights, partitions of the symbols, random ones."""
+"""Where searches start: structured weights, limits at infinity, and random weights."""
 
 from __future__ import annotations
 
@@ -8,16 +8,30 @@ import numpy as np
 
 from .search import Candidate
 
-__all__ = ["attention", "partitions"]
+__all__ = ["attention", "attention_and_output", "heads", "output_and_step"]
 
 
-def attention(n: int, seed: int, random: int = 2, size: float = 2.0) -> Iterator[Candidate]:
-    """Starts for n attention weights: finite ones, limits, and `random` random ones.
+def _shapes(n: int) -> dict[str, np.ndarray]:
+    """Named profiles over n blocks, as small integers; uniform and repeated ones left out."""
+    index = np.arange(n)
+    shapes = {
+        "one-hot": index == 0,
+        "all equal but one": index != n - 1,
+        "two-valued": index < (n + 1) // 2,
+        "geometric scales": n - 1 - index,
+    }
+    kept: dict[tuple[int, ...], str] = {}
+    for name, shape in shapes.items():
+        kept.setdefault(tuple(int(x) for x in shape), name)
+    return {name: np.array(shape) for shape, name in kept.items() if len(set(shape)) > 1}
+
+
+def attention(n: int, seed: int = 0, random: int = 1, size: float = 2.0) -> Iterator[Candidate]:
+    """Starts for n attention weights, one a block: finite, infinite and random ones.
 
     Parameters
     ----------
     n : int
-        Number of weights (one a block).
     seed : int
         Of the random starts.
     random : int
@@ -25,50 +39,63 @@ def attention(n: int, seed: int, random: int = 2, size: float = 2.0) -> Iterator
     size : float
         Scale of the finite starts.
     """
-    index = np.arange(n)
-    yield Candidate.finite("uniform", 0.01 * np.cos(index))
-    if n < 2:
-        return
-    first, half = (index == 0).astype(int), (index < (n + 1) // 2).astype(int)
-    shapes = {
-        "one-hot": first,
-        "all equal but one": 1 - (index == n - 1),
-        "two-valued": half,
-        "geometric scales": n - 1 - index,
-    }
-    seen: set[tuple[int, ...]] = set()
-    for name, shape in shapes.items():
-        if tuple(shape) in seen:
-            continue
-        seen.add(tuple(shape))
+    yield Candidate.finite("uniform", 0.01 * np.cos(np.arange(n)))
+    for name, shape in _shapes(n).items():
         yield Candidate.finite(name, size * shape)
-        yield Candidate(f"{name}, at infinity", np.zeros(n), np.asarray(shape, dtype=int))
+        yield Candidate(f"{name}, at infinity", np.zeros(n), shape)
     rng = np.random.default_rng(seed)
     for k in range(random):
         yield Candidate.finite(f"random {k}", rng.normal(size=n) * size)
 
 
-def partitions(d: int, level: str) -> list[tuple[int, ...]]:
-    """Ways to group d symbols into blocks: all alone for small d, else a few block sizes.
+def attention_and_output(blocks: int, seed: int = 0, random: int = 1) -> Iterator[Candidate]:
+    """Starts for `AttentionOnly`: attention of target and blocks, then outputs.
 
-    Small blocks come first, so that the first weights of a start belong to few symbols.
+    The outputs fall with the block number, from 1.5 to the target's 0.
     """
-    out: list[tuple[int, ...]] = []
-    if d <= {"quick": 5, "default": 8, "full": 12}[level]:
-        out.append((1,) * d)
-    two = {
-        "quick": (1,),
-        "default": (1, 2, d // 2),
-        "full": (1, 2, 3, d // 10, d // 4, d // 2, d - 1),
-    }[level]
-    out += [(k, d - k) for k in dict.fromkeys(two) if 0 < k < d]
-    three = {
-        "quick": (),
-        "default": ((1, 1), (1, 2), (1, d // 10), (1, d // 2)),
-        "full": ((1, 1), (1, 2), (1, 3), (2, 2), (1, d // 10), (1, d // 4), (1, d // 2), (1, d - 2),
-                 (d // 3, d // 3)),
-    }[level]  # fmt: skip
-    out += [(*k, d - sum(k)) for k in dict.fromkeys(three) if min(k) > 0 and sum(k) < d]
-    if level == "full" and d > 5:
-        out += [(1, 1, 1, d - 3), (1, 1, d // 2 - 1, d - 1 - d // 2)]
-    return list(dict.fromkeys(out))
+    falling = np.append(0.0, np.linspace(1.5, 0.0, blocks) if blocks > 1 else [1.0])
+    nested = np.append(0, np.arange(blocks, 0, -1))
+    lowest, zero = np.minimum(nested, 1), np.zeros(blocks + 1)
+    for name, tier, offset in (
+        ("nested limits", nested, zero),
+        ("target ignored", lowest, 1.5 * np.maximum(nested - 1, 0)),
+        ("geometric scales", 0 * nested, 1.5 * nested),
+    ):
+        both = np.concatenate([offset, falling])
+        yield Candidate(name, both, np.concatenate([tier, 0 * nested]))
+    rng = np.random.default_rng(seed)
+    for k in range(random):
+        both = np.concatenate([2 * rng.normal(size=blocks + 1), [0.0], rng.uniform(0, 2, blocks)])
+        yield Candidate.finite(f"random {k}", both)
+
+
+def output_and_step(n: int, seed: int = 0, random: int = 1) -> Iterator[Candidate]:
+    """Starts for `AttentionFirst`: outputs by block, then the log of the step size."""
+    yield Candidate.finite("zero", np.append(0.01 * np.cos(np.arange(n)), 0.0))
+    for name, shape in _shapes(n).items():
+        for low, high in ((0.0, 1.0), (4.0, 0.0), (0.0, -2.0)):
+            for step in (3.0, 8.0):
+                beta = low + (high - low) * shape
+                label = f"{name}, {low:g} to {high:g}, eta = e^{step:g}"
+                yield Candidate.finite(label, np.append(beta, step))
+    rng = np.random.default_rng(seed)
+    for k in range(random):
+        start = np.append(3 * rng.normal(size=n), rng.uniform(0, 8))
+        yield Candidate.finite(f"random {k}", start)
+
+
+def heads(count: int, blocks: int, seed: int = 0, random: int = 0) -> Iterator[Candidate]:
+    """Starts for `LazyHeads`: every head uniform, heads that share the blocks out, random ones."""
+    shape = (count, blocks)
+    yield Candidate.finite("uniform", np.zeros(count * blocks))
+    own = np.arange(blocks) == np.arange(count)[:, None] % blocks
+    yield Candidate("a block each, at infinity", np.zeros(own.size), own.astype(int).ravel())
+    turned = (np.arange(blocks) - np.arange(count)[:, None]) % blocks
+    yield Candidate("nested limits in turn", np.zeros(own.size), turned.ravel())
+    one = np.zeros(shape, dtype=int)
+    one[1:, 0] = 1
+    if count > 1:
+        yield Candidate("one head uniform, others on a block", np.zeros(own.size), one.ravel())
+    rng = np.random.default_rng(seed)
+    for k in range(random):
+        yield Candidate.finite(f"random {k}", 2 * rng.normal(size=count * blocks))

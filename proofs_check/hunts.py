@@ -1,0 +1,166 @@
+"""The searches behind the claims about all weights: efforts, layouts, and points to judge.
+
+A hunt returns the best point found, rounded to short decimals so that it can be stored, read and
+judged exactly. Results are kept for the life of the process: several claims share a hunt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from . import search_starts as starts
+from .search import Found, Log, Problem, search
+from .search_problems import AttentionFirst, AttentionOnly, LazyHeads, OutputOnly
+
+__all__ = ["Hunt", "attention_first", "attention_only", "lazy_heads", "output_only"]
+
+EFFORT = {"quick": 25, "default": 60, "full": 300}
+RANDOM = {"quick": 0, "default": 1, "full": 4}
+ALONE = {"quick": 4, "default": 6, "full": 10}
+"""Up to this d, every symbol is also a block of its own."""
+
+DECIMALS = 6
+
+
+@dataclass(frozen=True)
+class Hunt:
+    """What the searches over several layouts found.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Layout of the best point.
+    best : Found
+    logs : tuple of (sizes, Log)
+    """
+
+    sizes: tuple[int, ...]
+    best: Found
+    logs: tuple[tuple[tuple[int, ...], Log], ...]
+
+    @property
+    def starts(self) -> int:
+        """Starts tried."""
+        return sum(log.starts for _, log in self.logs)
+
+    @property
+    def evaluations(self) -> int:
+        """Evaluations spent."""
+        return sum(log.evaluations for _, log in self.logs)
+
+    def five(self) -> list[tuple[float, tuple[int, ...], Found]]:
+        """The five best points over all layouts."""
+        every = [(f.value, sizes, f) for sizes, log in self.logs for f in log.best]
+        return sorted(every, key=lambda entry: entry[0])[:5]
+
+
+def _hunt(
+    layouts: Iterable[Sequence[int]], problem: Any, candidates: Any, effort: int
+) -> Hunt:
+    logs = []
+    for sizes in dict.fromkeys(tuple(s) for s in layouts):
+        made: Problem = problem(sizes)
+        logs.append((sizes, search(made, candidates(sizes), effort)))
+    found = [(log.best[0].value, sizes, log.best[0]) for sizes, log in logs if log.best]
+    # of equally good points, the one with the fewest blocks
+    least = min(value for value, _, _ in found)
+    near = [entry for entry in found if entry[0] <= least + 1e-9]
+    _, sizes, best = min(near, key=lambda entry: len(entry[1]))
+    return Hunt(sizes, best, tuple(logs))
+
+
+def _valid(d: int, blocks: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
+    return [tuple(b) for b in blocks if min(b) > 0 and sum(b) == d]
+
+
+def _partitions(d: int, level: str) -> list[tuple[int, ...]]:
+    """Layouts of all d symbols, small blocks first."""
+    out = [(1, d - 1), (d // 2, d - d // 2)]
+    if level != "quick":
+        out += [(1, 1, d - 2), (1, d // 2, d - 1 - d // 2)]
+    if level == "full":
+        out += [(2, d - 2), (d // 4, d - d // 4), (d - 1, 1), (1, 2, d - 3), (1, d // 10, d - 1 - d // 10)]
+        out += [(d // 3, d // 3, d - 2 * (d // 3)), (1, 1, 1, d - 3), (1, 1, 1, 1, d - 4)]
+    if d <= ALONE[level]:
+        out.append((1,) * d)
+    return _valid(d, out)
+
+
+def decimals(x: Iterable[float]) -> tuple[str, ...]:
+    """Short exact decimals."""
+    out = []
+    for value in x:
+        text = f"{value:.{DECIMALS}f}".rstrip("0").rstrip(".")
+        out.append("0" if text in ("-0", "") else text)
+    return tuple(out)
+
+
+def level_offsets(tier: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Offsets shifted so that the least of each tier is 0."""
+    out = x.copy()
+    for t in np.unique(tier):
+        out[tier == t] -= out[tier == t].min()
+    return out
+
+
+@cache
+def output_only(d: int, level: str) -> Hunt:
+    """Proposition 3: attention that serves every target."""
+    return _hunt(
+        _partitions(d, level),
+        OutputOnly,
+        lambda sizes: starts.attention(len(sizes), random=RANDOM[level]),
+        EFFORT[level],
+    )
+
+
+@cache
+def attention_only(d: int, level: str) -> Hunt:
+    """Proposition 2: outputs and attention, the target's output the least."""
+    rest = d - 1
+    layouts: list[Sequence[int]] = [(rest,), (1, rest - 1), (1, 1, rest - 2)]
+    if level != "quick":
+        layouts += [(1, 1, 2, rest - 4), (1,) * 7 + (rest - 7,)]
+    if level == "full":
+        layouts += [(1,) * 11 + (rest - 11,), (rest // 4, rest - rest // 4)]
+    if d <= ALONE[level]:
+        layouts.append((1,) * rest)
+    return _hunt(
+        _valid(rest, layouts),
+        AttentionOnly,
+        lambda sizes: starts.attention_and_output(len(sizes), random=RANDOM[level]),
+        3 * EFFORT[level],
+    )
+
+
+@cache
+def attention_first(d: int, level: str) -> Hunt:
+    """Theorem 1: outputs and step size before the attention step."""
+    layouts = [s for s in _partitions(d, level) if len(s) < 3 or level == "full" or d <= ALONE[level]]
+    return _hunt(
+        layouts,
+        AttentionFirst,
+        lambda sizes: starts.output_and_step(len(sizes), random=RANDOM[level]),
+        EFFORT[level],
+    )
+
+
+@cache
+def lazy_heads(d: int, heads: int, level: str) -> Hunt:
+    """Proposition 4: attention of several heads, outputs in a ball."""
+    layouts: list[Sequence[int]] = [(1, d - 1)]
+    if level != "quick":
+        layouts += [(d // 2, d - d // 2)] if heads < 3 else [(1, 1, d - 2)]
+    if level == "full":
+        layouts += [(1, 1, d - 2), (d // 3, d // 3, d - 2 * (d // 3))]
+    return _hunt(
+        _valid(d, layouts),
+        lambda sizes: LazyHeads(sizes, heads),
+        lambda sizes: starts.heads(heads, len(sizes), random=RANDOM[level] if level == "full" else 0),
+        {"quick": 3, "default": 8, "full": 60}[level],
+    )
