@@ -6,8 +6,9 @@ judged exactly. Results are kept for the life of the process: several claims sha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -17,7 +18,16 @@ from . import search_starts as starts
 from .search import Found, Log, Problem, search
 from .search_problems import AttentionFirst, AttentionOnly, LazyHeads, OutputOnly
 
-__all__ = ["Hunt", "attention_first", "attention_only", "lazy_heads", "output_only"]
+__all__ = [
+    "Hunt",
+    "attention_first",
+    "attention_only",
+    "attention_point",
+    "lazy_heads",
+    "output_only",
+    "output_point",
+    "step_point",
+]
 
 EFFORT = {"quick": 25, "default": 60, "full": 300}
 RANDOM = {"quick": 0, "default": 1, "full": 4}
@@ -59,9 +69,7 @@ class Hunt:
         return sorted(every, key=lambda entry: entry[0])[:5]
 
 
-def _hunt(
-    layouts: Iterable[Sequence[int]], problem: Any, candidates: Any, effort: int
-) -> Hunt:
+def _hunt(layouts: Iterable[Sequence[int]], problem: Any, candidates: Any, effort: int) -> Hunt:
     logs = []
     for sizes in dict.fromkeys(tuple(s) for s in layouts):
         made: Problem = problem(sizes)
@@ -84,7 +92,13 @@ def _partitions(d: int, level: str) -> list[tuple[int, ...]]:
     if level != "quick":
         out += [(1, 1, d - 2), (1, d // 2, d - 1 - d // 2)]
     if level == "full":
-        out += [(2, d - 2), (d // 4, d - d // 4), (d - 1, 1), (1, 2, d - 3), (1, d // 10, d - 1 - d // 10)]
+        out += [
+            (2, d - 2),
+            (d // 4, d - d // 4),
+            (d - 1, 1),
+            (1, 2, d - 3),
+            (1, d // 10, d - 1 - d // 10),
+        ]
         out += [(d // 3, d // 3, d - 2 * (d // 3)), (1, 1, 1, d - 3), (1, 1, 1, 1, d - 4)]
     if d <= ALONE[level]:
         out.append((1,) * d)
@@ -141,13 +155,27 @@ def attention_only(d: int, level: str) -> Hunt:
 @cache
 def attention_first(d: int, level: str) -> Hunt:
     """Theorem 1: outputs and step size before the attention step."""
-    layouts = [s for s in _partitions(d, level) if len(s) < 3 or level == "full" or d <= ALONE[level]]
-    return _hunt(
+    layouts = [
+        s for s in _partitions(d, level) if len(s) < 3 or level == "full" or d <= ALONE[level]
+    ]
+    found = _hunt(
         layouts,
         AttentionFirst,
         lambda sizes: starts.output_and_step(len(sizes), random=RANDOM[level]),
         EFFORT[level],
     )
+    return replace(found, best=_moderate(AttentionFirst(found.sizes), found.best))
+
+
+def _moderate(problem: AttentionFirst, found: Found) -> Found:
+    """The same with the smallest step, by halves, that does as well to ten digits."""
+    x = found.point.x
+    while x[-1] > -6:
+        trial = np.append(x[:-1], x[-1] - math.log(2))
+        if problem.functions(found.point.tier, trial)[0].max() > found.value * (1 + 1e-10):
+            break
+        x = trial
+    return Found(found.value, replace(found.point, x=x))
 
 
 @cache
@@ -161,6 +189,46 @@ def lazy_heads(d: int, heads: int, level: str) -> Hunt:
     return _hunt(
         _valid(d, layouts),
         lambda sizes: LazyHeads(sizes, heads),
-        lambda sizes: starts.heads(heads, len(sizes), random=RANDOM[level] if level == "full" else 0),
+        lambda sizes: starts.heads(
+            heads, len(sizes), random=RANDOM[level] if level == "full" else 0
+        ),
         {"quick": 3, "default": 8, "full": 60}[level],
     )
+
+
+def attention_point(hunt: Hunt) -> dict[str, Any]:
+    """The best attention as parameters of a point: sizes, alpha, tier."""
+    point = hunt.best.point
+    heads = len(point.x) // len(hunt.sizes)
+    tier, x = point.tier.reshape(heads, -1), point.x.reshape(heads, -1)
+    rows = [level_offsets(t, row) for t, row in zip(tier, x, strict=True)]
+    flat = [value for row in rows for value in row]
+    if heads == 1 and len(set(tier[0])) == 1 and max(flat) < 1e-2:
+        # the search has come back to equal weights
+        flat = [0.0] * len(flat)
+    return {"sizes": hunt.sizes, "alpha": decimals(flat), "tier": tuple(tier.ravel().tolist())}
+
+
+def output_point(hunt: Hunt) -> dict[str, Any]:
+    """The best of `attention_only`: sizes, and alpha, tier, beta with the target's first."""
+    point = hunt.best.point
+    n = len(point.x) // 2
+    beta = [0.0, *point.x[n + 1 :]]
+    shift = round(float(point.x[n]), DECIMALS)
+    tier = point.tier[:n]
+    return {
+        "sizes": hunt.sizes,
+        "alpha": decimals(level_offsets(tier, point.x[:n])),
+        "tier": tuple(tier.tolist()),
+        "beta": decimals(round(float(b), DECIMALS) + shift for b in beta),
+    }
+
+
+def step_point(hunt: Hunt) -> dict[str, Any]:
+    """The best of `attention_first`: sizes, beta, eta."""
+    x = hunt.best.point.x
+    beta = x[:-1]
+    if np.ptp(beta) < 1e-2:
+        # the search has come back to equal outputs, which leave attention uniform
+        beta = np.full(len(beta), beta.mean())
+    return {"sizes": hunt.sizes, "beta": decimals(beta), "eta": decimals([math.exp(x[-1])])[0]}

@@ -69,7 +69,7 @@ class Problem(Protocol):
     """
 
     logits: np.ndarray
-    bounds: list[tuple[float | None, float | None]] | None
+    bounds: Any
 
     def functions(self, tier: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values, shape (m,), and gradients, shape (m, n)."""

@@ -7,6 +7,7 @@ general problem. Values come from the floating-point kernels: they guide the sea
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +17,6 @@ from popgd.multihead import MultiHeadRisk
 from .minima import Layout, Minima, attention_step, widest_tiers
 
 __all__ = ["AttentionFirst", "AttentionOnly", "LazyHeads", "OutputOnly"]
-
-Bounds = list[tuple[float | None, float | None]]
 
 LOGIT = 30.0
 """Finite attention weights stay within this of each other: beyond it limits take over."""
@@ -29,7 +28,7 @@ class OutputOnly:
     def __init__(self, sizes: Sequence[int]):
         self.minima = Minima(Layout(tuple(sizes)))
         self.logits = np.ones(len(sizes), dtype=bool)
-        self.bounds: Bounds | None = [(-LOGIT, LOGIT)] * len(sizes)
+        self.bounds: Any = [(-LOGIT, LOGIT)] * len(sizes)
 
     def functions(self, tier: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """One function a block: the target is one of its symbols."""
@@ -54,7 +53,7 @@ class AttentionOnly:
         self.minima = Minima(Layout((1, *sizes)), slice(0, 1))
         n = 1 + len(sizes)
         self.logits = np.arange(2 * n) < n
-        self.bounds: Bounds | None = [(-LOGIT, LOGIT)] * n + [(-20.0, 20.0)] + [(0.0, 40.0)] * (n - 1)
+        self.bounds: Any = [(-LOGIT, LOGIT)] * n + [(-20.0, 20.0)] + [(0.0, 40.0)] * (n - 1)
 
     def functions(self, tier: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The risk of the one target."""
@@ -87,7 +86,7 @@ class AttentionFirst:
         self.minima = Minima(Layout(tuple(sizes)))
         g = len(sizes)
         self.logits = np.zeros(g + 1, dtype=bool)
-        self.bounds: Bounds | None = [(-50.0, 50.0)] * g + [(np.log(1e-3), np.log(1e5))]
+        self.bounds: Any = [(-50.0, 50.0)] * g + [(np.log(1e-3), np.log(1e5))]
 
     def functions(self, tier: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """One function a block."""
@@ -96,7 +95,9 @@ class AttentionFirst:
         value, slope, _ = self.minima(*widest_tiers(offset))
         out = np.empty((len(value), len(x)))
         for b, unit in enumerate(np.eye(len(beta))):
-            rise = attention_step(self.minima, beta + unit) - attention_step(self.minima, beta - unit)
+            rise = attention_step(self.minima, beta + unit) - attention_step(
+                self.minima, beta - unit
+            )
             out[:, b] = eta * (slope * rise).sum(axis=1) / 2
         out[:, -1] = (slope * offset).sum(axis=1)
         return value, out
@@ -109,7 +110,7 @@ class LazyHeads:
         self.heads, self.blocks = heads, len(sizes)
         self.radius = sum(sizes) ** 0.25
         self.logits = np.ones(heads * len(sizes), dtype=bool)
-        self.bounds: Bounds | None = [(-LOGIT, LOGIT)] * (heads * len(sizes))
+        self.bounds: Any = [(-LOGIT, LOGIT)] * (heads * len(sizes))
         self.parts = []
         for block in range(len(sizes)):
             background, owner = split_target(sizes, block)

@@ -1,0 +1,80 @@
+"""Proposition 3: output-only training, over all attention by search (box missing)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from popgd.ball import Ball
+
+from .. import hunts
+from ..block_points import is_uniform, output_only
+from ..claim import Claim, Hypothesis, Sharp, Sides
+from ..point import Point
+from ..sought import Sought
+from ..verdict import Kind, Mark
+from .prop3 import uniform_minimum
+
+TITLE = "Output-only training fails: search over attention"
+
+DIMENSIONS = {
+    "quick": (3, 50, 100),
+    "default": (*range(3, 13), 20, 50, 80, 90, 92, 93, 100, 120, 200, 1000),
+    "full": (*range(3, 13), 20, 50, 80, 90, 91, 92, 93, 94, 100, 120, 200, 1000, 3000, 10**4,
+             10**5, 10**6),
+}  # fmt: skip
+LEAST = (Hypothesis("d >= 3"),)
+
+
+def _structured(level: str) -> Iterator[Point]:
+    """One symbol above all others, by a little and without bound."""
+    for d in DIMENSIONS[level]:
+        yield Point(d=d, sizes=(1, d - 1), alpha=("1", "0"), tier=(0, 0))
+        yield Point(d=d, sizes=(1, d - 1), alpha=("0", "0"), tier=(1, 0))
+
+
+def _search(level: str) -> Iterator[Point]:
+    for d in DIMENSIONS[level]:
+        yield Sought({"d": d}, lambda d=d: hunts.attention_point(hunts.output_only(d, level)))
+
+
+def _positive(point: Point) -> Sides:
+    return Sides(output_only(point), 0, strict=True)
+
+
+def _value(point: Point) -> Ball:
+    return uniform_minimum(point.d) if is_uniform(point) else output_only(point)
+
+
+def _sharp(point: Point) -> Sides:
+    if is_uniform(point):
+        return Sides(0, 0)  # the closed form itself, see prop3.uniform
+    return Sides(output_only(point), uniform_minimum(point.d))
+
+
+CLAIMS = (
+    Claim(
+        id="prop3",
+        title="for every attention some s has min over beta of L_s >= c1 > 0",
+        mark=Mark.RECONSTRUCTED,
+        kind=Kind.LOWER_BOUND,
+        source="Paper 3, A.4",
+        sides=_positive,
+        grid=_structured,
+        hypotheses=LEAST,
+        sharp=Sharp(
+            "smallest max over s of min over beta found", _value, largest=False, points=_search
+        ),
+        search=_search,
+    ),
+    Claim(
+        id="prop3.sharp",
+        title="open question: uniform attention minimises max over s of min over beta of L_s",
+        mark=Mark.OURS,
+        kind=Kind.LOWER_BOUND,
+        source="THEORY 5",
+        sides=_sharp,
+        grid=_structured,
+        hypotheses=LEAST,
+        search=_search,
+    ),
+)

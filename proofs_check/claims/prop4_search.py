@@ -1,0 +1,55 @@
+"""Proposition 4: fixed heads and bounded outputs, over all attention by search (box missing)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .. import hunts
+from ..block_points import lazy_heads
+from ..claim import Claim, Hypothesis, Sharp, Sides
+from ..point import Point
+from ..sought import Sought
+from ..verdict import Kind, Mark
+
+TITLE = "Lazy multi-head training fails: search over heads"
+
+CASES = {
+    "quick": ((3, 1), (9, 1), (3, 2)),
+    "default": tuple((d, h) for d in (3, 9, 50) for h in (1, 2, 3)),
+    "full": tuple((d, h) for d in (3, 4, 5, 9, 12, 20, 50) for h in (1, 2, 3)),
+}
+
+
+def _structured(level: str) -> Iterator[Point]:
+    """All heads uniform."""
+    for d, h in CASES[level]:
+        zero = (0,) * 2 * h
+        yield Point(d=d, H=h, sizes=(1, d - 1), alpha=("0",) * len(zero), tier=zero)
+
+
+def _search(level: str) -> Iterator[Point]:
+    for d, h in CASES[level]:
+        yield Sought(
+            {"d": d, "H": h},
+            lambda d=d, h=h: hunts.attention_point(hunts.lazy_heads(d, h, level)),
+        )
+
+
+def _sides(point: Point) -> Sides:
+    return Sides(lazy_heads(point)[0], 0, strict=True)
+
+
+CLAIMS = (
+    Claim(
+        id="prop4",
+        title="for fixed heads some s has min over ||B||_F <= d^(1/4) of L_s >= c2 > 0",
+        mark=Mark.RECONSTRUCTED,
+        kind=Kind.LOWER_BOUND,
+        source="Paper 3, A.5",
+        sides=_sides,
+        grid=_structured,
+        hypotheses=(Hypothesis("d >= 3"), Hypothesis("H >= 1")),
+        sharp=Sharp("smallest value found", lazy_heads, largest=False, points=_search),
+        search=_search,
+    ),
+)
