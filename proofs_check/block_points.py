@@ -37,10 +37,11 @@ def _occurrence(
     """Occurrence of the first symbol (counts[0] = 1), the others in blocks."""
     d = sum(counts)
     out = [None] * len(counts) if beta is None else [exact(x) for x in beta]
+    log: list[Any] = [a if isinstance(a, Ball) else exact(a) for a in alpha]
     atoms = tuple(
-        Atom(n, Fraction(n, d), a if isinstance(a, Ball) else exact(a), int(t),
+        Atom(n, Fraction(n, d), a, int(t),
              None if b is None else b - 2, b)
-        for n, a, t, b in zip(counts, alpha, tier, out, strict=True)
+        for n, a, t, b in zip(counts, log, tier, out, strict=True)
     )  # fmt: skip
     cells = (LabelledCell(1, ((0,),), frozenset()), LabelledCell(-1, (), frozenset({0})))
     is_target = (True, *[False] * (len(counts) - 1))

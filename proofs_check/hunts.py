@@ -88,7 +88,7 @@ def _valid(d: int, blocks: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
 
 def _partitions(d: int, level: str) -> list[tuple[int, ...]]:
     """Layouts of all d symbols, small blocks first."""
-    out = [(1, d - 1), (d // 2, d - d // 2)]
+    out: list[Sequence[int]] = [(1, d - 1), (d // 2, d - d // 2)]
     if level != "quick":
         out += [(1, 1, d - 2), (1, d // 2, d - 1 - d // 2)]
     if level == "full":
