@@ -43,6 +43,7 @@ __all__ = [
     "magnitude",
     "matrix",
     "plus_minus",
+    "power",
     "precision",
     "rational_bounds",
     "relatively_narrow",
@@ -129,8 +130,26 @@ def _evaluate(x: Exact) -> Ball:
 def _power(a: Ball, exponent: Exact) -> Ball:
     n = exponent.fraction
     if n is not None and n.denominator == 1:
-        return a ** fmpz(n.numerator)
+        return power(a, n.numerator)
     return a ** _evaluate(exponent)
+
+
+def power(x: Any, n: int) -> Ball:
+    """x^n for an integer n of any size; x^0 = 1.
+
+    Notes
+    -----
+    Flint answers not-a-number for a ball centred at exactly 0, and bounds one that contains 0
+    by more than the range of x^n; here it is the range, of one sign for even n.
+    Error: proved.
+    """
+    x, exponent = ball(x), fmpz(n)
+    if n <= 0 or not x.is_finite() or not x.contains(0):
+        return x**exponent
+    low, high = x.lower(), x.upper()
+    if n % 2:
+        return hull(low**exponent, high**exponent)
+    return hull(0, low.abs_upper().max(high.abs_upper()) ** exponent)
 
 
 def matrix(rows: Sequence[Sequence[Ball]]) -> BallMatrix:

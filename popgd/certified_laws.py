@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from .ball import Ball, ball
+from .ball import Ball, ball, power
 from .differences import Differences
 from .errors import NotAvailable
 from .words import FixedLength, Geometric, LengthLaw, Poisson, UniformLength, inverse_denominators
@@ -57,7 +57,7 @@ def top(x: Level, known: Iterable[int] = ()) -> Ball:
 def _power(x: Level, n: int) -> Level:
     """x^n for n >= 1."""
     if isinstance(x, Ball):
-        return x**n
+        return power(x, n)
     if isinstance(x, Differences):
         return x.power(n)
     out = x

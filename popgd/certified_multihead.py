@@ -25,6 +25,7 @@ from .ball import (
     exact,
     hull,
     lower,
+    power,
     precision,
     rational_bounds,
     relatively_narrow,
@@ -290,7 +291,7 @@ def _feasible(problem: HeadProblem, radius: Ball) -> HeadProblem:
     norm = ball(0)
     for row in problem.beta:
         for b, n in zip(row, problem.sizes, strict=True):
-            norm += n * ball(b) ** 2
+            norm += n * power(b, 2)
     norm = upper(norm).sqrt()
     if sign(lower(radius) - norm) in (0, 1):
         return problem

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from .ball import Ball, approximate, ball, bits, log2, magnitude, precision, sign, widen
+from .ball import Ball, approximate, ball, bits, log2, magnitude, power, precision, sign, widen
 from .certified_quadrature import (
     SQUARINGS,
     Nodes,
@@ -171,8 +171,8 @@ def _close(d: int, a_s: Ball, a_n: Ball, sums: list[Ball], m: int, t: list[Ball]
 def risk(m: Moments, residual: Ball, beta_background: Ball) -> Ball:
     """L from the moments; `residual` is beta_s - 2. Source: THEORY 5."""
     v = beta_background - 2
-    positive = residual**2 * m.m20 + 2 * residual * v * m.m11 + v**2 * m.m02
-    return positive / 2 + beta_background**2 / 4
+    positive = power(residual, 2) * m.m20 + 2 * residual * v * m.m11 + power(v, 2) * m.m02
+    return positive / 2 + power(beta_background, 2) / 4
 
 
 def gradient(
@@ -234,7 +234,8 @@ def three_phase(d: int, eta1: Any, eta2: Any, eta3: Any, steps: int | float) -> 
     error_s, error_j = beta_s - best.beta_target, beta_j - best.beta_background
     largest, smallest = eigenvalues(d, m)
     end_s, end_j = propagate(d, m, eta3, steps, error_s, error_j)
-    quadratic = m.m20 * end_s**2 + 2 * m.m11 * end_s * end_j + (m.m02 + _HALF) * end_j**2
+    quadratic = m.m20 * power(end_s, 2) + 2 * m.m11 * end_s * end_j
+    quadratic += (m.m02 + _HALF) * power(end_j, 2)
     trained = risk(m, beta_s - 2, beta_j)
     still = steps == 0
     return BallPhases(
@@ -259,10 +260,10 @@ def three_phase(d: int, eta1: Any, eta2: Any, eta3: Any, steps: int | float) -> 
 def eigenvalues(d: int, m: Moments) -> tuple[Ball, Ball]:
     """Of the Hessian in (beta_s, sqrt(d-1) beta_j): larger, and smaller as det / larger."""
     a, c = m.m20, (m.m02 + _HALF) / (d - 1)
-    off = m.m11**2 / (d - 1)
+    off = power(m.m11, 2) / (d - 1)
     if sign(off) == 0:
         return a.max(c), a.min(c)
-    largest = (a + c + ((a - c) ** 2 + 4 * off).sqrt()) / 2
+    largest = (a + c + (power(a - c, 2) + 4 * off).sqrt()) / 2
     return largest, (a * c - off) / largest
 
 
@@ -279,14 +280,14 @@ def propagate(
         return ball(0), ball(0)
     a, h, c = m.m20, m.m11, (m.m02 + _HALF) / (d - 1)
     if sign(h) == 0:
-        return (1 - eta * a) ** steps * error_s, (1 - eta * c) ** steps * error_j
+        return power(1 - eta * a, steps) * error_s, power(1 - eta * c, steps) * error_j
     large, small = eigenvalues(d, m)
-    power_large, power_small = (1 - eta * large) ** steps, (1 - eta * small) ** steps
-    slope = (power_large - power_small) / (large - small)
-    off = h**2 / (d - 1)
-    shift = 2 * off / (((a - c) ** 2 + 4 * off).sqrt() + abs(a - c))
+    fast, slow = power(1 - eta * large, steps), power(1 - eta * small, steps)
+    slope = (fast - slow) / (large - small)
+    off = power(h, 2) / (d - 1)
+    shift = 2 * off / ((power(a - c, 2) + 4 * off).sqrt() + abs(a - c))
     target_first = sign(a - c) != -1
-    own_s, own_j = (power_large, power_small) if target_first else (power_small, power_large)
+    own_s, own_j = (fast, slow) if target_first else (slow, fast)
     shift = -shift if target_first else shift
     return (
         own_s * error_s + slope * (shift * error_s + h * error_j),

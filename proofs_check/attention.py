@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache, cached_property
 
-from popgd.ball import Ball, ball, bits
+from popgd.ball import Ball, ball, bits, power
 from popgd.certified_symmetric import Moments, moments
 
 __all__ = ["Attention", "uniform_moments"]
@@ -114,7 +114,7 @@ class Attention:
         """The error after gradient steps of size 1: (1 - H)^steps applied to it."""
         a, b, c = self.hessian
         large, small = self.eigenvalues
-        fast, slow = (1 - large) ** steps, (1 - small) ** steps
+        fast, slow = power(1 - large, steps), power(1 - small, steps)
         slope = (fast - slow) / (large - small)
         x, y = error
         hx, hy = (a - small) * x + b * y, b * x + (c - small) * y

@@ -230,3 +230,34 @@ def test_an_enclosure_becomes_a_ball_that_contains_it():
     low, high = b.rational_bounds(b.ball(x))
     assert low <= Fraction(1, 10)
     assert high >= Fraction(3, 10)
+
+
+@given(
+    st.fractions(min_value=-3, max_value=3),
+    st.fractions(min_value=0, max_value=2),
+    st.fractions(min_value=-1, max_value=1),
+    st.integers(0, 7),
+)
+@example(Fraction(0), Fraction(1, 10**10), Fraction(1, 2), 2)  # not-a-number in flint
+def test_a_power_contains_the_powers_of_what_the_ball_contains(middle, radius, place, n):
+    x = b.widen(b.ball(middle), radius)
+    assert b.power(x, n).contains(b.ball((middle + place * radius) ** n))
+
+
+def test_a_power_of_a_ball_around_zero_is_no_wider_than_its_range():
+    x = b.widen(b.ball(Fraction(1, 4)), Fraction(3, 4))  # [-1/2, 1]
+    slack = Fraction(1, 10**8)  # radii have 30 bits
+    for n, low in ((1, Fraction(-1, 2)), (2, 0), (3, Fraction(-1, 8)), (10**6, 0)):
+        least, most = b.rational_bounds(b.power(x, n))
+        assert low - slack * n <= least <= low
+        assert 1 <= most <= 1 + slack * n
+
+
+def test_powers_of_zero_and_negative_powers():
+    assert b.sign(b.power(0, 5)) == 0
+    assert b.compare(b.power(0, 0), 1) == 0
+    assert b.power(4, -1).contains(b.ball(Fraction(1, 4)))
+    assert b.sign(b.power(b.plus_minus(1), -1)) is None
+    assert b.power(b.plus_minus(Fraction(1, 2)), 10**18).is_finite()
+    assert exact("(sqrt(2)*sqrt(2) - 2)**2").kind != "number"
+    assert b.ball("(sqrt(2)*sqrt(2) - 2)**2").is_finite()
