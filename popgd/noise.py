@@ -26,6 +26,9 @@ __all__ = ["Noise", "noise"]
 LARGEST = 2000
 """Largest d for which the d x d covariance is built."""
 
+FADED = 760.0
+"""y from which e^-y is zero in doubles."""
+
 ORDER = 6
 """Highest order of a moment: gamma_i gamma_k r^2 rho^2."""
 
@@ -116,7 +119,8 @@ class _CellNoise:
         pi = frame.facts.pi[self.symbols]
         self._groups = [np.isin(self.symbols, g) for g in frame.cell.groups]
         with np.errstate(under="ignore"):
-            self._y = np.exp(grid.log_nodes()).reshape(-1, 1) * a
+            # beyond the cap e^-y is 0; without it powers of y would overflow
+            self._y = np.minimum(np.exp(grid.log_nodes()).reshape(-1, 1) * a, FADED)
             occupancy = pi * np.exp(-self._y)
             self._weight = self._y * occupancy
             at = self._occupancy(occupancy, pi * -np.expm1(-self._y), pi, frame)
