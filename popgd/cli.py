@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import cli_sweeps
+from . import cli_crossvalidate, cli_sweeps
 from .cli_output import facts, one_sentence, show_json, table, versions
 
 __all__ = ["app", "main"]
@@ -239,4 +239,5 @@ def train(
         raise typer.Exit(1)
 
 
+cli_crossvalidate.register(app)
 cli_sweeps.register(app)

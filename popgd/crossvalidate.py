@@ -5,40 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from . import _validate as check
 from .empirical import EmpiricalRisk
+from .errors import NotAvailable
 from .languages import Task
-from .noise import LARGEST, Noise
+from .noise import LARGEST
 from .population import PopulationRisk
-from .readings import ROUTES, Reading, read, read_sample, rms
+from .pulls import Agreement, Sample
+from .pulls import p_values as p_values_of
+from .pulls import pulls as pulls_of
+from .pulls import verdicts as verdicts_of
+from .readings import ROUTES, Reading, read
 from .sampling import sample_words
-from .tail_bounds import bennett_p, bennett_samples, bennett_width, empirical_width, holm
+from .tail_bounds import bennett_samples, bennett_width, empirical_width
 from .tiers import Tiers
 from .trajectory import Weights
 
 __all__ = ["Agreement", "CrossValidation", "cross_validate"]
-
-NOISE_ROUNDING = 1e-11
-"""Estimated error of the exact variance relative to the second moment."""
-
-SAMPLE_ROUNDING = 1e-12
-"""Estimated rounding of sampled means relative to a word's size."""
-
-
-class Agreement(Enum):
-    """A verdict. It has no truth value: `if verdict:` would read `disagree` as true."""
-
-    AGREE = "agree"
-    DISAGREE = "disagree"
-    UNDECIDED = "undecided"
-
-    def __bool__(self) -> bool:
-        raise TypeError("an Agreement has no truth value; compare it: x is Agreement.AGREE")
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +95,9 @@ class CrossValidation:
         return self.quantities[q], left, right, float(pulls[q, i, j])
 
     def __repr__(self) -> str:
-        needed = "" if self.samples_needed is None else f", {self.samples_needed} words would decide"
+        needed = (
+            "" if self.samples_needed is None else f", {self.samples_needed} words would decide"
+        )
         return f"CrossValidation({self.verdict.value}: {', '.join(self.routes)}{needed})"
 
 
@@ -152,7 +141,7 @@ def cross_validate(
     correction : {"holm", "bonferroni"}
         How p-values are adjusted for being many.
     gradients : bool
-        Compare both gradients too, component by component.
+        Compare both gradients too, component by component (up to d = 2000).
     routes : sequence of str
         Exact routes to try: "integral", "series", "symmetric", "enclosure". The integral always
         takes part.
@@ -168,7 +157,7 @@ def cross_validate(
     BadParameter
         When an argument breaks a rule.
     NotAvailable
-        When d exceeds 2000 and words are drawn or gradients asked for: the exact noise ends there.
+        When d exceeds 2000 and words are drawn: the exact noise ends there.
 
     Notes
     -----
@@ -188,6 +177,11 @@ def cross_validate(
     at = _weights(task, alpha, beta, residual)
     exact = PopulationRisk(task)
     sampled = batch is not None or options.n > 0
+    if sampled and task.d > LARGEST:
+        raise NotAvailable(
+            f"d = {task.d}: judging a sample needs the exact noise, which ends at d = {LARGEST}; "
+            "pass n=0 to compare the exact routes."
+        )
     noise = exact.variance(*at) if sampled or (gradients and task.d <= LARGEST) else None
     wanted = noise if gradients else None
     readings, missing = [], {}
@@ -201,7 +195,7 @@ def cross_validate(
     if sampled:
         assert noise is not None
         words = sample_words(task, options.n, rng) if batch is None else batch
-        sample = _Sample.of(EmpiricalRisk(words, task), at, noise, readings[0], gradients, level)
+        sample = Sample.of(EmpiricalRisk(words, task), at, noise, readings[0], gradients, level)
     return _compare(task, readings, missing, sample, options, f"{rng!r}" if batch is None else "")
 
 
@@ -252,55 +246,8 @@ def _weights(task: Task, alpha: Any, beta: Any, residual: Any) -> Weights:
     return Weights(alpha, beta, residual)  # pyright: ignore[reportArgumentType]
 
 
-@dataclass(frozen=True)
-class _Sample:
-    """Sampled means with everything needed to judge them; arrays of shape (Q,)."""
-
-    n: int
-    value: np.ndarray
-    variance: np.ndarray
-    own_variance: np.ndarray
-    reach: np.ndarray
-    scale: np.ndarray
-    rounding: np.ndarray
-
-    @classmethod
-    def of(
-        cls, risk: EmpiricalRisk, at: Weights, noise: Noise, exact: Reading, gradients: bool,
-        level: float,
-    ) -> _Sample:  # fmt: skip
-        value, own = read_sample(risk, at, gradients)
-        size = len(exact.value)
-        mean = exact.value[0]
-        sizes = np.concatenate([[math.sqrt(max(noise.loss, 0.0) + mean**2)],
-                                rms(noise, exact.value[1:]) if gradients else []])  # fmt: skip
-        variance = np.maximum(_flat(noise)[:size], 0.0) + NOISE_ROUNDING * sizes**2
-        scale = sizes.copy()
-        scale[0] = mean
-        reach = _reach(risk.task, at, task_d=risk.d)[:size]
-        rounding = SAMPLE_ROUNDING * sizes
-        return cls(len(risk.batches[0]), value, variance, _flat(own)[:size], reach, scale, rounding)
-
-
-def _flat(noise: Noise) -> np.ndarray:
-    return np.concatenate([[noise.loss], np.diag(noise.alpha), np.diag(noise.beta)])
-
-
-def _reach(task: Task, at: Weights, task_d: int) -> np.ndarray:
-    """Largest |value - mean| of one word: residuals lie between the weights they average."""
-    positive, negative = at.beta - 2.0, at.beta
-    if at.residual is not None:
-        positive = positive.copy()
-        positive[list(task.targets)] = at.residual
-    most = max(np.abs(positive).max(), np.abs(negative).max())
-    spread = max(np.ptp(positive), np.ptp(negative))
-    return np.concatenate(
-        [[most**2 / 2], np.full(task_d, 2 * most * spread), np.full(task_d, 2 * most)]
-    )
-
-
 def _compare(
-    task: Task, readings: list[Reading], missing: dict[str, str], sample: _Sample | None,
+    task: Task, readings: list[Reading], missing: dict[str, str], sample: Sample | None,
     options: _Options, seed: str,
 ) -> CrossValidation:  # fmt: skip
     size = len(readings[0].value)
@@ -315,9 +262,9 @@ def _compare(
         own = np.sqrt(sample.own_variance / sample.n)
         proved = np.zeros(size, dtype=bool)
         readings = [*exact, Reading("sample", sample.value, width, proved)]
-    pulls = _pulls(readings, standard)
-    p_values = _p_values(exact, sample, options.correction, len(readings))
-    verdicts = _verdicts(pulls, p_values, exact, sample, width, options)
+    pulls = pulls_of(readings, standard)
+    p_values = p_values_of(exact, sample, options.correction, len(readings))
+    verdicts = verdicts_of(pulls, p_values, exact, sample, width, options.level, options.resolution)
     undecided = [q for q, verdict in enumerate(verdicts) if verdict is Agreement.UNDECIDED]
     needed = None
     if undecided and sample is not None:
@@ -340,50 +287,3 @@ def _compare(
 def _names(d: int) -> tuple[str, ...]:
     slopes = [f"dL/d{layer}[{i}]" for layer in ("alpha", "beta") for i in range(d)]
     return ("risk", *slopes)
-
-
-def _pulls(readings: list[Reading], standard: np.ndarray) -> np.ndarray:
-    values = np.stack([reading.value for reading in readings], axis=1)
-    errors = np.stack([reading.error for reading in readings], axis=1)
-    difference = values[:, :, None] - values[:, None, :]
-    room = errors[:, :, None] + errors[:, None, :]
-    if readings[-1].route == "sample":
-        room[:, -1, :] = room[:, :, -1] = standard[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(difference == 0, 0.0, difference / room)
-
-
-def _p_values(
-    exact: list[Reading], sample: _Sample | None, correction: str, columns: int
-) -> np.ndarray:
-    out = np.full((len(exact[0].value), columns), np.nan)
-    if sample is None:
-        return out
-    for j, reading in enumerate(exact):
-        away = np.abs(sample.value - reading.value) - reading.error - sample.rounding
-        away = np.maximum(away, 0.0)
-        out[:, j] = bennett_p(away, sample.variance, sample.reach, sample.n)
-    if correction == "holm":
-        return holm(out)
-    return np.minimum(1.0, out * len(exact) * len(out))
-
-
-def _verdicts(
-    pulls: np.ndarray, p_values: np.ndarray, exact: list[Reading], sample: _Sample | None,
-    width: np.ndarray, options: _Options,
-) -> tuple[Agreement, ...]:  # fmt: skip
-    among = len(exact)
-    apart = (np.abs(pulls[:, :among, :among]) > 1).any(axis=(1, 2))
-    if sample is None:
-        return tuple(Agreement.DISAGREE if bad else Agreement.AGREE for bad in apart)
-    with np.errstate(invalid="ignore"):
-        apart |= (p_values[:, :among] <= options.level).any(axis=1)
-    reference = exact[0]
-    hidden = np.abs(sample.value - reference.value) + width + reference.error
-    fine = hidden <= options.resolution * np.abs(sample.scale)
-    fine |= (sample.scale == 0) & (sample.value == reference.value)
-    kinds = {True: Agreement.AGREE, False: Agreement.UNDECIDED}
-    return tuple(
-        Agreement.DISAGREE if bad else kinds[bool(good)]
-        for bad, good in zip(apart, fine, strict=True)
-    )

@@ -195,7 +195,15 @@ def cross_validate_training(
     observed = {name: np.stack([part[name] for part in seen]) for name in Deviation._fields}
     judged = _judge(np.array(sizes), predicted, observed, seeds, level, resolution)
     return TrainingValidation(
-        np.array(sizes), recorded, predicted, observed, *judged, seeds, level, resolution, population
+        np.array(sizes),
+        recorded,
+        predicted,
+        observed,
+        *judged,
+        seeds,
+        level,
+        resolution,
+        population,
     )
 
 

@@ -113,9 +113,7 @@ def _by_orthogonal_factors(
     return delta, solver
 
 
-def _rows(
-    words: list[Block], alpha: Any, targets: list[int], occurs: np.ndarray
-) -> Iterator[Any]:
+def _rows(words: list[Block], alpha: Any, targets: list[int], occurs: np.ndarray) -> Iterator[Any]:
     """Rows sqrt(w) [gamma, h] of the least-squares problem, block by block."""
     others = np.ones(alpha.size, dtype=bool)
     others[targets] = False

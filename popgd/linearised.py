@@ -94,7 +94,11 @@ class _Words:
         background[0] -= self.r * self.q
         d = table.d
         return np.stack(
-            [table.mean(by_alpha) * d / (d - 1), table.mean(target), table.mean(background) / (d - 1)]
+            [
+                table.mean(by_alpha) * d / (d - 1),
+                table.mean(target),
+                table.mean(background) / (d - 1),
+            ]
         )
 
     def hessian_of_differences(self, table: CountTable) -> np.ndarray:

@@ -34,6 +34,8 @@ ENCLOSURE_D = 200
 UNDERFLOW = 1e-290
 """Numbers this small may have lost digits, or all, to underflow."""
 
+EPSILON = float(np.finfo(float).eps)
+
 SYMMETRIC_RTOL = 2e-13
 """Stated (estimated) relative error of the symmetric risk and its gradient's terms."""
 
@@ -58,9 +60,7 @@ class Reading:
     proved: np.ndarray
 
 
-def read(
-    route: str, task: Task, at: Weights, noise: Noise | None, digits: int
-) -> Reading | str:
+def read(route: str, task: Task, at: Weights, noise: Noise | None, digits: int) -> Reading | str:
     """A route's reading, or the reason why it has none.
 
     Parameters
@@ -88,6 +88,14 @@ def rms(noise: Noise, means: np.ndarray) -> np.ndarray:
     return np.sqrt(np.maximum(variance, 0.0) + means**2) + np.abs(means) + UNDERFLOW
 
 
+def rounding(noise: Noise, means: np.ndarray, beta: np.ndarray, rtol: float) -> np.ndarray:
+    """Estimated error of gradients: relative to a word's, and to terms that cancel in a word."""
+    sizes = rms(noise, means)
+    d = beta.size
+    cancelling = (4 + 2 * np.abs(beta).max()) * sizes[d:]
+    return rtol * sizes + np.concatenate([8 * EPSILON * cancelling, np.zeros(d)])
+
+
 def _integral(task: Task, at: Weights, noise: Noise | None, digits: int) -> Reading:
     exact = PopulationRisk(task)
     bound = exact.error_bound(*at)
@@ -95,8 +103,7 @@ def _integral(task: Task, at: Weights, noise: Noise | None, digits: int) -> Read
         return _reading("integral", exact.value(*at), bound, True)
     value, by_alpha, by_beta = exact.value_and_gradient(*at)
     slopes = np.concatenate([by_alpha, by_beta])
-    # rounding is relative to the absolute terms, which a word's own gradient measures
-    error = 10 * exact.rtol * rms(noise, slopes)
+    error = rounding(noise, slopes, at.beta, 10 * exact.rtol)
     return _reading("integral", value, bound, True, slopes, error, False)
 
 
@@ -122,8 +129,11 @@ def _symmetric(task: Task, at: Weights, noise: Noise | None, digits: int) -> Rea
         return _reading("symmetric", value, SYMMETRIC_RTOL * value, False)
     slope = gradient(state, task.d)
     slopes = np.repeat([slope.alpha_background, slope.beta_background], task.d)
-    slopes[task.target], slopes[task.d + task.target] = slope.alpha_target, slope.beta_target
-    error = SYMMETRIC_RTOL * rms(noise, slopes)
+    slopes[task.targets[0]], slopes[task.d + task.targets[0]] = (
+        slope.alpha_target,
+        slope.beta_target,
+    )
+    error = rounding(noise, slopes, at.beta, SYMMETRIC_RTOL)
     return _reading("symmetric", value, SYMMETRIC_RTOL * value, False, slopes, error, False)
 
 
@@ -179,5 +189,5 @@ def read_sample(risk: EmpiricalRisk, at: Weights, gradients: bool) -> tuple[np.n
     value, by_alpha, by_beta = risk.value_and_gradient(*at)
     noise = risk.variance(*at)
     scale = n / max(n - 1, 1)
-    noise = Noise(*(part * scale for part in noise))
+    noise = Noise(noise.loss * scale, noise.alpha * scale, noise.beta * scale, noise.cross * scale)
     return np.concatenate([[value], by_alpha, by_beta]) if gradients else np.array([value]), noise
