@@ -43,3 +43,8 @@ class Sought(Point):
         if name in self._known:
             return self._known[name]
         return self._values[name]
+
+    @property
+    def d(self) -> int:
+        """The dimension."""
+        return int(self["d"])
