@@ -148,7 +148,7 @@ def attention_only(d: int, level: str) -> Hunt:
         _valid(rest, layouts),
         AttentionOnly,
         lambda sizes: starts.attention_and_output(len(sizes), random=RANDOM[level]),
-        3 * EFFORT[level],
+        2 * EFFORT[level],
     )
 
 
@@ -192,7 +192,7 @@ def lazy_heads(d: int, heads: int, level: str) -> Hunt:
         lambda sizes: starts.heads(
             heads, len(sizes), random=RANDOM[level] if level == "full" else 0
         ),
-        {"quick": 3, "default": 8, "full": 60}[level],
+        {"quick": 3, "default": 6, "full": 60}[level],
     )
 
 

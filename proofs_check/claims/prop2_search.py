@@ -16,7 +16,7 @@ TITLE = "Attention-only training fails: search over outputs and attention"
 
 DIMENSIONS = {
     "quick": (3, 5, 50),
-    "default": (*range(3, 13), 20, 50, 200, 1000),
+    "default": (3, 4, 5, 6, 8, 10, 12, 20, 50, 200, 1000),
     "full": (*range(3, 13), 20, 50, 200, 1000, 10**4, 10**6),
 }
 
