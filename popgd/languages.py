@@ -86,7 +86,7 @@ class Task(ABC):
         return np.where(self._decide(present), 1, -1)
 
     @abstractmethod
-    def _decide(self, present: np.ndarray) -> np.ndarray: ...
+    def _decide(self, present: np.ndarray) -> Any: ...
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(d={self.d}, targets={self.targets}, words={self.words})"
@@ -190,7 +190,7 @@ class Or(_Targeted):
     def negative(self) -> tuple[Cell, ...]:
         return (Cell(absent=self.targets),) if len(self.targets) < self.d else ()
 
-    def _decide(self, present: np.ndarray) -> np.ndarray:
+    def _decide(self, present: np.ndarray) -> Any:
         return present.any(axis=-1)
 
 
@@ -251,7 +251,7 @@ class And(_Targeted):
             for i, missing in enumerate(self.targets)
         )
 
-    def _decide(self, present: np.ndarray) -> np.ndarray:
+    def _decide(self, present: np.ndarray) -> Any:
         return present.all(axis=-1)
 
 
