@@ -13,7 +13,9 @@ from mpmath import mpf
 from popgd import Occurrence
 from popgd import ball as b
 from popgd import certified as c
-from popgd.ball import exact
+from popgd import certified_quadrature as quadrature
+from popgd.ball import ball, exact
+from popgd.certified_symmetric import moments
 from popgd.errors import Diverged
 
 
@@ -61,6 +63,25 @@ def test_moments_agree_with_direct_sums(d, gap):
 def test_moments_at_extreme_gaps_are_sharp_or_say_how_small(gap, d):
     for x in c.moments(gap, d):
         assert x.relative_width < 1e-14 or x.bounds[1] <= Fraction(1, 10**99_000)
+
+
+@pytest.mark.parametrize(("at_start", "at_end"), [(32, 0), (0, 3)], ids=["start", "end"])
+@pytest.mark.parametrize("gap", [-3, 0, 3])
+def test_a_short_window_widens_the_moments_by_what_it_drops(monkeypatch, gap, at_start, at_end):
+    with b.precision(200):
+        truth = moments(ball(gap), 3)
+    choose = quadrature.Window.choose
+
+    def shorter(m, *rest):
+        whole = choose(m, *rest)
+        return quadrature.Window(whole.first + at_start * m, whole.last - at_end * m)
+
+    monkeypatch.setattr(quadrature.Window, "choose", staticmethod(shorter))
+    with b.precision(90):
+        found = moments(ball(gap), 3)
+    for x, y in zip(found, truth, strict=True):
+        error = abs(x.mid() - y.mid())
+        assert error <= x.rad() <= 20 * error
 
 
 def test_moments_at_infinite_gaps():

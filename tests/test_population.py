@@ -25,6 +25,7 @@ from popgd import (
     certified,
     symmetric,
 )
+from popgd.quadrature import Grid
 
 VALUE = 1e-12
 """Promised relative accuracy of values."""
@@ -275,6 +276,18 @@ def test_a_residual_replaces_the_rounded_difference():
     assert moved != plain
 
 
+@pytest.mark.parametrize("task", TASKS, ids=repr)
+def test_the_residual_that_beta_holds_changes_nothing(task):
+    rng = np.random.default_rng(10)
+    alpha, beta = rng.normal(size=task.d), rng.normal(size=task.d)
+    risk = PopulationRisk(task)
+    plain = risk.value_and_gradient(alpha, beta)
+    given = risk.value_and_gradient(alpha, beta, residual=beta[list(task.targets)] - 2)
+    assert given.value == pytest.approx(plain.value, rel=1e-14)
+    assert given.alpha == pytest.approx(plain.alpha, rel=1e-12, abs=1e-15)
+    assert given.beta == pytest.approx(plain.beta, rel=1e-12, abs=1e-15)
+
+
 def test_mse_and_split_add_up():
     alpha, beta = hard_problems()["gap -40"]
     risk = PopulationRisk(Occurrence(50))
@@ -302,6 +315,30 @@ def test_the_tolerance_is_kept_and_cheaper_when_loose(rtol):
     risk = PopulationRisk(task, rtol=rtol)
     assert abs(risk.value(alpha, beta) / float(truth) - 1) <= rtol
     assert risk.error_bound(alpha, beta) <= max(rtol, SHARP) * float(truth)
+
+
+@pytest.mark.parametrize(
+    ("rtol", "h", "start", "end"),
+    [(1e-12, 0.5, 0, 0), (1e-3, 1 / 8, 10, 0), (1e-3, 1 / 8, 0, 6)],
+    ids=["step", "start", "end"],
+)
+def test_each_part_of_the_bound_is_needed(monkeypatch, rtol, h, start, end):
+    # nearly every word has one symbol, S = 1: there each bound is nearly attained
+    task = Occurrence(3, 0, Words(Geometric(0.999)))
+    alpha, beta = np.zeros(3), np.array([1.0, 2.0, 1.0])
+    truth = PopulationRisk(task).value(alpha, beta)
+    covering = Grid.covering
+
+    def shorter(h, low, high, ceiling):
+        grid = covering(h, low, high, ceiling)
+        return Grid(h, grid.first + start, grid.count - start - end, ceiling)
+
+    monkeypatch.setattr(Grid, "covering", staticmethod(shorter))
+    risk = PopulationRisk(task, rtol=rtol)
+    risk.route.h = h
+    error = abs(risk.value(alpha, beta) - truth)
+    bound = risk.error_bound(alpha, beta)
+    assert bound / 2 < error <= bound
 
 
 def test_huge_alphabets_agree_with_the_symmetric_reduction():

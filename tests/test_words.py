@@ -76,6 +76,15 @@ def test_probabilities_add_up(law):
     assert total == pytest.approx(1, rel=1e-9)
 
 
+def test_lengths_are_those_of_the_definition():
+    assert list(FixedLength(4).lengths) == [4]
+    assert list(UniformLength(4).lengths) == [1, 2, 3, 4]
+    assert Geometric(0.25).pmf([0, 1, 2]).tolist() == [0.0, 0.25, 0.1875]
+    assert (UniformLength(4).mean, FixedLength(4).mean, Geometric(0.25).mean) == (2.5, 4.0, 4.0)
+    # conditioned on at least one symbol
+    assert Poisson(1.0).pmf(1) == pytest.approx(1 / (np.e - 1), rel=1e-14)
+
+
 @given(length_laws(), st.integers(0, 2**32 - 1))
 def test_the_sampler_has_the_mean_of_the_law(law, seed):
     draws = law.sample(4000, np.random.default_rng(seed))
