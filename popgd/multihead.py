@@ -10,9 +10,9 @@ import numpy as np
 from . import _validate as check
 from .errors import NotAvailable
 from .languages import Task
-from .multihead_route import HeadInputs, HeadRoute
+from .multihead_minimum import minimum
+from .multihead_route import HeadInputs, HeadRoute, head_inputs
 from .objective import Evaluation
-from .rounding import UNIT
 from .tiers import Tiers
 
 __all__ = ["HeadMinimum", "MultiHeadRisk"]
@@ -66,9 +66,10 @@ class MultiHeadRisk:
     Examples
     --------
     >>> import numpy as np, popgd
+    >>> from popgd.multihead import MultiHeadRisk
     >>> risk = MultiHeadRisk(popgd.Occurrence(3))
     >>> round(risk.value(np.zeros((2, 3)), np.zeros((2, 3))), 12)
-    0.5
+    1.0
     """
 
     def __init__(self, task: Task, rtol: float = 1e-12):
@@ -164,8 +165,6 @@ class MultiHeadRisk:
         secular equation ||B(lambda)|| = radius is solved on the eigenvectors of the Hessian.
         Source: Paper A.5; THEORY 2. Error: estimated; the value is evaluated at the minimiser.
         """
-        from .multihead_minimum import minimum
-
         if radius is not None:
             radius = check.real("radius", radius, 0.0, math.inf)
         if multiplicity is not None:
@@ -233,7 +232,7 @@ class MultiHeadRisk:
             residual = np.broadcast_to(residual, (*shape, count)).reshape(-1, count)
         targets = list(self.task.targets)
         return [
-            _inputs(
+            head_inputs(
                 _map(alpha, lambda x, i=i: x[i]),
                 beta[i],
                 None if residual is None else residual[i],
@@ -241,28 +240,6 @@ class MultiHeadRisk:
             )
             for i in range(len(beta))
         ], shape
-
-
-def _inputs(alpha: Any, beta: np.ndarray, residual: Any, targets: list[int]) -> HeadInputs:
-    """Residual weights: the constant 2 is shared out so that it leaves nothing on a target.
-
-    Since attention sums to one in each head, f - y on positive words is the sum over heads of
-    (beta^h - c_h) . gamma^h for any c_h with sum 2. With c_h = beta^h on the first target for
-    all heads but the last, that target keeps its residual alone, in the last head.
-    """
-    if residual is None:
-        residual = np.array([math.fsum([*beta[:, s], -2.0]) for s in targets])
-    share = beta[:, targets[0]].copy()
-    share[-1] = math.fsum([2.0, *(-share[:-1])])
-    positive = beta - share[:, None]
-    positive[-1, targets] = residual - positive[:-1, targets].sum(axis=0)
-    slack = 4 * len(beta) * UNIT * (np.abs(positive) + np.abs(share)[:, None])
-    slack[:, targets[0]] = 0.0
-    slack[-1, targets[0]] = UNIT * abs(residual[0])
-    if len(beta) == 1:
-        # beta - 2, rounded once, is what the one-head route accounts for
-        slack[:] = 0.0
-    return HeadInputs(alpha, positive, beta, slack)
 
 
 def _map(alpha: Any, function: Any) -> Any:

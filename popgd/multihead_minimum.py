@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .multihead_route import HeadInputs, HeadRoute
+from .multihead_route import HeadInputs, HeadRoute, head_inputs
 
 __all__ = ["minimum", "secular"]
 
@@ -25,8 +25,6 @@ def minimum(
     With B = (2/H) on the targets plus x, the slope at x = 0 is minus a sum of positive terms, so
     that x, and with it the residual, keeps its digits near a perfect fit.
     """
-    from .multihead import _inputs
-
     heads, d = alpha.shape
     targets = list(route.facts.task.targets)
     base = np.zeros((heads, d))
@@ -38,7 +36,7 @@ def minimum(
 
     def inputs(x: np.ndarray) -> HeadInputs:
         residual = x.reshape(heads, d)[:, targets].sum(axis=0)
-        return _inputs(alpha, base + x.reshape(heads, d), residual, targets)
+        return head_inputs(alpha, base + x.reshape(heads, d), residual, targets)
 
     x, multiplier = _free(hessian, right), 0.0
     if radius is None or np.linalg.norm(root * (base.ravel() + x)) <= radius:

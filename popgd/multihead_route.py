@@ -21,7 +21,7 @@ from .quadrature import Grid, discretisation, left_cut, right_cut, right_tail, s
 from .rounding import UNIT
 from .tiers import Tiers
 
-__all__ = ["HeadInputs", "HeadRoute", "head"]
+__all__ = ["HeadInputs", "HeadRoute", "head_inputs"]
 
 SAFE = 1e-300
 """Moments below this are taken as this when windows are chosen."""
@@ -38,6 +38,28 @@ class HeadInputs(NamedTuple):
     positive: np.ndarray
     negative: np.ndarray
     slack: np.ndarray
+
+
+def head_inputs(alpha: Any, beta: np.ndarray, residual: Any, targets: list[int]) -> HeadInputs:
+    """Residual weights: the constant 2 is shared out so that it leaves nothing on a target.
+
+    Since attention sums to one in each head, f - y on positive words is the sum over heads of
+    (beta^h - c_h) . gamma^h for any c_h with sum 2. With c_h = beta^h on the first target for
+    all heads but the last, that target keeps its residual alone, in the last head.
+    """
+    if residual is None:
+        residual = np.array([math.fsum([*beta[:, s], -2.0]) for s in targets])
+    share = beta[:, targets[0]].copy()
+    share[-1] = math.fsum([2.0, *(-share[:-1])])
+    positive = beta - share[:, None]
+    positive[-1, targets] = residual - positive[:-1, targets].sum(axis=0)
+    slack = 4 * len(beta) * UNIT * (np.abs(positive) + np.abs(share)[:, None])
+    slack[:, targets[0]] = 0.0
+    slack[-1, targets[0]] = UNIT * abs(residual[0])
+    if len(beta) == 1:
+        # beta - 2, rounded once, is what the one-head route accounts for
+        slack[:] = 0.0
+    return HeadInputs(alpha, positive, beta, slack)
 
 
 def head(alpha: Any, h: int) -> Any:
