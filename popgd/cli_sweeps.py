@@ -188,7 +188,7 @@ def sweep(
         save_netcdf(result, netcdf)
     cells = int(result.error.size)
     if json:
-        data = {name: result[name].values.tolist() for name in result.variables}
+        data = {str(name): result[name].values.tolist() for name in result.variables}
         show_json({"cells": cells, "failed": result.attrs["failed"], **data})
     else:
         _summary(result, cells)

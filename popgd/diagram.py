@@ -14,6 +14,7 @@ import numpy as np
 from . import __version__
 from . import _validate as check
 from .diagram_tiles import REGIMES, Tile, compute, first, table
+from .sweep_cells import check_executor
 
 if TYPE_CHECKING:
     import xarray
@@ -110,6 +111,7 @@ def phase_diagram(
     >>> int((plane.regime == 0).sum()), bool(plane.proved.all())
     (7, True)
     """
+    check_executor(executor)
     sizes = _sizes(d)
     axes = [_axis(name, x) for name, x in (("eta1", eta1), ("eta2", eta2))]
     targets = _axis("epsilon", epsilon)
@@ -173,7 +175,7 @@ def _cores() -> int:
 
 def _allocate(plane: tuple[int, ...], targets: int, accuracy: bool) -> dict[str, np.ndarray]:
     names = ["risk_2", "risk_3", "risk_3_bound", "floor", "gap"]
-    out = {name: np.empty(plane) for name in names}
+    out: dict[str, np.ndarray] = {name: np.empty(plane) for name in names}
     out["steps_to_epsilon"] = np.empty((*plane, targets))
     out["regime"] = np.empty((*plane, targets), dtype=np.int8)
     out["proved"] = np.empty((*plane, targets), dtype=bool)

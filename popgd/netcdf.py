@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -43,7 +43,11 @@ def save_netcdf(dataset: xarray.Dataset, path: Any) -> None:
     data = dataset.assign_coords({k: v for k, v in wide.items() if k in dataset.coords})
     data = data.assign({k: v for k, v in wide.items() if k not in dataset.coords})
     content = bytes(data.to_netcdf(engine="scipy", format="NETCDF3_64BIT"))
-    write_atomically(path, lambda file: file.write(content) and None)
+
+    def write(file: IO[bytes]) -> None:
+        file.write(content)
+
+    write_atomically(path, write)
 
 
 def _exceeds(values: np.ndarray) -> bool:

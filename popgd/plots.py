@@ -66,8 +66,8 @@ def phase_diagram(
     d, epsilon : optional
         Which slice, when the diagram has several; the first by default.
     boundary : xarray.Dataset, optional
-        From `popgd.boundary_curves` for the same d and epsilon: draws the smallest eta2 and the eta1
-        beyond which attention turns away. Stretches that enclosures have not proved are thin.
+        From `popgd.boundary_curves` for the same d and epsilon: draws the smallest eta2 and the
+        eta1 beyond which attention turns away. Stretches that enclosures have not proved are thin.
     theorem : bool
         With `boundary`: also the theorem's line at C = 1.
     labels : bool
@@ -188,7 +188,7 @@ def _write_labels(ax: Axes, x: np.ndarray, y: np.ndarray, regime: np.ndarray) ->
     for value in np.unique(regime):
         inside = np.pad((regime == value) & free, 1)
         spacing = (1 / y.size, 1 / x.size)
-        room = distance_transform_edt(inside, sampling=spacing)[1:-1, 1:-1]
+        room = np.asarray(distance_transform_edt(inside, sampling=spacing))[1:-1, 1:-1]
         if room.max() < ROOM:
             continue
         # of equally roomy places the one in the middle
@@ -198,8 +198,8 @@ def _write_labels(ax: Axes, x: np.ndarray, y: np.ndarray, regime: np.ndarray) ->
             inside[row + 1].sum() < 0.24 * x.size and inside[:, column + 1].sum() > 0.3 * y.size
         )
         ax.text(
-            x[column],
-            y[row],
+            float(x[column]),
+            float(y[row]),
             LABELS[value],
             color=TEXTS[value],
             ha="center",

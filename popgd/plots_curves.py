@@ -99,7 +99,7 @@ def _shade(ax: Axes, run: Any, equal: bool) -> None:
     ends = [0.0, *(k + 1.0 if equal else float(p.stop) for k, p in enumerate(run.phases))]
     for k, phase in enumerate(run.phases):
         ax.axvspan(ends[k], ends[k + 1], color=SHADES[k % 2], zorder=0, lw=0)
-        name = LAYERS.get(phase.phase[:1].upper(), phase.phase)
+        name = LAYERS.get(phase.phase[:1].upper()) or str(phase.phase)
         wide = ends[k + 1] - ends[k] >= 0.08 * ends[-1]
         if wide:
             ax.text(

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from . import _validate as check
 from ._blas import one_thread
 from .errors import BadParameter
 
-__all__ = ["Record", "run_cells", "takes_rng"]
+__all__ = ["Record", "check_executor", "run_cells", "takes_rng"]
 
 Record = tuple[dict[str, Any], str]
 """The plain results of a cell and "", or nothing and the error."""
@@ -21,6 +22,13 @@ REMEDY = (
     "return a number, a string or a mapping of names to these (of an enclosure, its .lower and "
     ".upper)"
 )
+
+
+def check_executor(value: Any) -> None:
+    """Refuse what is no `concurrent.futures.Executor` (None is allowed)."""
+    if value is not None and not (hasattr(value, "submit") and hasattr(value, "map")):
+        remedy = "pass a concurrent.futures executor, or client.get_executor() of a Dask client"
+        raise check.refuse("executor", value, "is no executor", remedy)
 
 
 def takes_rng(function: Callable[..., Any]) -> bool:

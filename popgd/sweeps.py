@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +18,7 @@ import numpy as np
 from . import __version__
 from . import _validate as check
 from .errors import PopgdError
-from .sweep_cells import Record, run_cells, takes_rng
+from .sweep_cells import Record, check_executor, run_cells, takes_rng
 
 if TYPE_CHECKING:
     import xarray
@@ -108,6 +109,7 @@ def sweep(
     """
     if not callable(function):
         raise check.refuse("function", function, "is not callable", "pass a function")
+    check_executor(executor)
     axes = _axes(grid)
     size = math.prod(len(x) for x in axes.values())
     drawn = takes_rng(function) and "rng" not in axes
@@ -172,6 +174,8 @@ def _prepare(
     if store is not None:
         from .store import Store
 
+        if not isinstance(store, (str, os.PathLike)):
+            raise check.refuse("store", store, "is no path", 'pass for example "runs.zarr"')
         found = Store.existing(store)
         if found is not None and not resume:
             remedy = "resume it (resume=True, --resume), or choose a new path"

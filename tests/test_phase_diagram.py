@@ -233,6 +233,7 @@ def test_accuracy_after_two_phases_can_be_one_half_and_one():
         (dict(steps=1.5), "steps = 1.5: must be a whole number"),
         (dict(steps=-1), "steps = -1: must lie in"),
         (dict(eta3=math.inf), "eta3 = inf"),
+        (dict(executor=3), "executor = 3: is no executor"),
         (dict(eta1=np.ones(10**5), eta2=np.ones(10**5)), "more than 32 GB"),
     ],
 )

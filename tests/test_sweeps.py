@@ -146,6 +146,19 @@ def test_bad_grids_are_named(grid, message):
         sweep(cells.draw, grid)
 
 
+def test_bad_arguments_are_named():
+    for arguments, message in (
+        ({"executor": 7}, "executor = 7: is no executor"),
+        ({"store": 5}, "store = 5: is no path"),
+        ({"chunk": 0}, "chunk = 0"),
+        ({"seed": -1}, "seed = -1"),
+    ):
+        with pytest.raises(BadParameter, match=message):
+            sweep(cells.draw, {"n": [1]}, **arguments)
+    with pytest.raises(BadParameter, match="function = 3: is not callable"):
+        sweep(3, {"n": [1]})
+
+
 def test_blas_has_one_thread_in_workers(pool):
     assert (sweep(cells.threads, {"x": range(4)}, executor=pool, chunk=1).value == 1).all()
     with ThreadPoolExecutor(4) as executor:
