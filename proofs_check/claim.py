@@ -6,9 +6,10 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
-from popgd.ball import ball, compare, to_float
+from popgd.ball import ball, bits, compare, to_float
 
 from .point import Point
 from .verdict import Kind, Mark
@@ -48,11 +49,7 @@ class Hypothesis:
         """Three-valued truth at a point, at the current precision."""
         if self.predicate is not None:
             return self.predicate(point)
-        left, relation, right = _RELATION.split(self.text)
-        a, b = point.expression(left), point.expression(right)
-        # equal trees are equal numbers, which balls of irrational numbers cannot show
-        order = 0 if (a.kind, a.parts) == (b.kind, b.parts) else compare(ball(a), ball(b))
-        return None if order is None else _DECIDES[relation](order, 0)
+        return _relation(self.text, point.needed(self.text), bits())
 
     def violation(self, point: Point) -> float:
         """How far a violating point is from the condition, relative; 1 when it has no scale."""
@@ -61,6 +58,17 @@ class Hypothesis:
         left, _, right = _RELATION.split(self.text)
         a, b = (to_float(point.expression(side)) for side in (left, right))
         return abs(a - b) / abs(b) if b else abs(a)
+
+
+@lru_cache(maxsize=1 << 14)
+def _relation(text: str, values: tuple[tuple[str, Any], ...], bits: int) -> bool | None:
+    """The truth of a relation at some values, at the current precision of `bits` bits."""
+    left, relation, right = _RELATION.split(text)
+    point = Point(**dict(values))
+    a, b = point.expression(left), point.expression(right)
+    # equal trees are equal numbers, which balls of irrational numbers cannot show
+    order = 0 if (a.kind, a.parts) == (b.kind, b.parts) else compare(ball(a), ball(b))
+    return None if order is None else _DECIDES[relation](order, 0)
 
 
 @dataclass(frozen=True)

@@ -205,7 +205,7 @@ def constant(sharp: Sharp, point: Point, cap: int = CAP) -> Enclosure:
     PrecisionExhausted
         When the precision cap does not make it narrow.
     """
-    bits = 128
+    bits = 80
     while True:
         with precision(bits):
             value, found = None, None

@@ -28,10 +28,10 @@ from .verdict import Kind, Verdict
 
 __all__ = ["CAP", "Judgement", "judge", "within"]
 
-START = 96  # bits: decides most inequalities
-IDENTITY_START = 160  # bits: enough for a radius of 10^-30 in most identities
+START = 64  # bits: decides most inequalities
+IDENTITY_START = 128  # bits: enough for a radius of 10^-30 in most identities
 CAP = 768  # bits: a default; more helps only a claim reported undecided
-ENOUGH = 384  # bits after which a bound met to 10^-30 counts as attained
+ENOUGH = 256  # bits after which a bound met to 10^-30 counts as attained
 ATTAINED = Fraction(1, 10**30)  # radius at which 0 inside the margin counts as `holds to`
 DIGITS = 12  # of reported margins
 

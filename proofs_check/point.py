@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from popgd.ball import Ball, ball, exact
 from popgd.expression import Exact
 
 __all__ = ["Point"]
+
+# names of parameters, not of functions: asking for those would start a search
+_NAME = re.compile(r"(?<![\w.])(?!(?:sqrt|ln|log|exp|pi)\b)[A-Za-z_]\w*")
 
 
 class Point(Mapping[str, Any]):
@@ -64,28 +69,27 @@ class Point(Mapping[str, Any]):
     def exact(self, name: str) -> Exact:
         """The named parameter as an exact number."""
         if name not in self._exact:
-            self._exact[name] = exact(self._values[name], self._names(name), name=name)
+            value = self[name]
+            if isinstance(value, str):
+                self._exact[name] = _read(value, self.needed(value, name), name)
+            else:
+                self._exact[name] = exact(value, name=name)
         return self._exact[name]
 
     def expression(self, text: str) -> Exact:
         """An expression in this point's parameters as an exact number."""
-        return exact(text, self._names(None), name="expression")
+        return _read(text, self.needed(text), "expression")
 
-    def _names(self, before: str | None) -> dict[str, Any]:
-        names = {}
-        for key in self._values:
-            if key == before:
-                break
-            if self._numeric(key):
-                names[key] = self.exact(key)
-        return names
-
-    def _numeric(self, key: str) -> bool:
-        try:
-            self.exact(key)
-        except (ValueError, TypeError):
-            return False
-        return True
+    def needed(self, text: str, *without: str) -> tuple[tuple[str, Any], ...]:
+        """The parameters an expression depends on, each after those it uses itself."""
+        found: dict[str, Any] = {}
+        for name in _NAME.findall(text):
+            if name not in found and name not in without and name in self:
+                value = self[name]
+                if isinstance(value, str):
+                    found.update(self.needed(value, name, *without))
+                found[name] = value
+        return tuple(found.items())
 
     def fraction(self, name: str) -> Fraction:
         """The named parameter as a rational number; only for parameters that are."""
@@ -109,6 +113,18 @@ class Point(Mapping[str, Any]):
     def to_json(self) -> dict[str, Any]:
         """Plain values for a JSON report."""
         return {k: list(v) if isinstance(v, tuple) else v for k, v in self._values.items()}
+
+
+@lru_cache(maxsize=1 << 14)
+def _read(text: str, needed: tuple[tuple[str, Any], ...], name: str) -> Exact:
+    """An expression with the values of its names; plain words are no names."""
+    names: dict[str, Exact] = {}
+    for key, value in needed:
+        try:
+            names[key] = exact(value, names, name=key)
+        except (ValueError, TypeError):
+            continue
+    return exact(text, names, name=name)
 
 
 def _rebuild(values: dict[str, Any]) -> Point:
