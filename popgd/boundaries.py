@@ -80,7 +80,7 @@ def boundary_curves(
     >>> import popgd
     >>> curve = popgd.boundary_curves(50, [0.1, 1.0], 0.01)
     >>> [round(float(x), 3) for x in curve.constant.squeeze()]
-    [0.363, 0.366]
+    [0.334, 0.338]
     """
     sizes, rates, targets = _sizes(d), _axis("eta1", eta1), _axis("epsilon", epsilon)
     if not (targets > 0).all():

@@ -110,7 +110,7 @@ def phase_diagram(
     >>> rates = np.geomspace(0.1, 10, 3), np.geomspace(1e3, 1e5, 5)
     >>> plane = popgd.phase_diagram(50, *rates, steps=2000)
     >>> int((plane.regime == 0).sum()), bool(plane.proved.all())
-    (7, True)
+    (9, True)
     """
     check_executor(executor)
     sizes = _sizes(d)

@@ -105,7 +105,7 @@ def sweep(
     ...     return popgd.symmetric.minimize_output(gap, d).value
     >>> result = popgd.sweep(floor, {"d": [10, 50], "gap": [0.0, 5.0, 10.0]})
     >>> result.value.dims, round(float(result.value.sel(d=50, gap=5.0)), 6)
-    (('d', 'gap'), 0.032366)
+    (('d', 'gap'), 0.016151)
     """
     if not callable(function):
         raise check.refuse("function", function, "is not callable", "pass a function")
