@@ -49,6 +49,7 @@ _HOMES = {
     "curve_rates": "boundaries",
     "gradient_flow": "flow",
     "output_gap": "gaps",
+    "paper_table": "plan_table",
     "phase_diagram": "diagram",
     "random_start": "starts",
     "sample_words": "sampling",

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import cli_crossvalidate, cli_sweeps
+from . import cli_crossvalidate, cli_reproduce, cli_sweeps
 from .cli_output import facts, one_sentence, show_json, table, versions
 
 __all__ = ["app", "main"]
@@ -240,4 +240,5 @@ def train(
 
 
 cli_crossvalidate.register(app)
+cli_reproduce.register(app)
 cli_sweeps.register(app)
