@@ -27,8 +27,8 @@ from .search_problems import LazyHeads
 
 __all__ = ["attention_first", "attention_only", "is_uniform", "lazy_heads", "output_only"]
 
-HEAD_BITS = 48
-"""Precision of double integrals: seven digits, at a cost that a default run can bear."""
+HEAD_BITS = 44
+"""Precision of double integrals: six digits, at a cost that a default run can bear."""
 
 
 def _occurrence(

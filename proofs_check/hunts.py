@@ -31,7 +31,7 @@ __all__ = [
 
 EFFORT = {"quick": 25, "default": 60, "full": 300}
 RANDOM = {"quick": 0, "default": 1, "full": 4}
-ALONE = {"quick": 4, "default": 5, "full": 10}
+ALONE = {"quick": 2, "default": 5, "full": 10}
 """Up to this d, every symbol is also a block of its own."""
 
 DECIMALS = 6
@@ -192,7 +192,7 @@ def lazy_heads(d: int, heads: int, level: str) -> Hunt:
         lambda sizes: starts.heads(
             heads, len(sizes), random=RANDOM[level] if level == "full" else 0
         ),
-        {"quick": 3, "default": 6, "full": 60}[level],
+        {"quick": 3, "default": 7 - heads, "full": 60}[level],
     )
 
 

@@ -21,10 +21,9 @@ CASES = {
 
 
 def _structured(level: str) -> Iterator[Point]:
-    """All heads uniform."""
-    for d, h in CASES[level]:
-        zero = (0,) * 2 * h
-        yield Point(d=d, H=h, sizes=(1, d - 1), alpha=("0",) * len(zero), tier=zero)
+    """One uniform head."""
+    for d in dict.fromkeys(d for d, _ in CASES[level]):
+        yield Point(d=d, H=1, sizes=(1, d - 1), alpha=("0", "0"), tier=(0, 0))
 
 
 def _search(level: str) -> Iterator[Point]:
