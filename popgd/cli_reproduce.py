@@ -36,7 +36,7 @@ def reproduce(
 
     Example: popgd reproduce --seeds 10
     """
-    from .paper_table import paper_table
+    from .plan_table import paper_table
 
     found = paper_table(d, seeds, seed, only=only or (), workers=workers, progress=_progress())
     if json:
@@ -58,9 +58,9 @@ def reproduce(
         rows.append([row.name, *cells, f"{row.population_mse:.3g}"])
     note = "\n".join(
         [
-            "mean (standard deviation) over the seeds; exact: trained on the population, same starts;",
-            "MSE of words': exact MSE of the weights trained on words; = within two deviations and",
-            "rounding of the paper's number, ! not. Step sizes:",
+            "mean (standard deviation) over the seeds; exact: trained on the population, same",
+            "starts; MSE of words': exact MSE of the weights trained on words; = within two",
+            "deviations and rounding of the paper's number, ! not. Step sizes:",
             *(f"  {row.plan}" for row in found.rows[:-1]),
             f"  J: {found.joint_rates}",
         ]

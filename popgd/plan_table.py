@@ -1,7 +1,7 @@
 """The paper's table of training plans on the occurrence language, on drawn words and exactly.
 
-The text gives the alphabet, the numbers of words, the starts and the plans, but no step sizes; those
-below are ours, chosen once so that each phase does what the paper says it does.
+The text gives the alphabet, the numbers of words, the starts and the plans, but no step sizes;
+those below are ours, chosen once so that each phase does what the paper says it does.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ SCALE = 0.1
 GROUP = 5
 """Seeds of one job: fixed, so that results do not depend on the number of workers."""
 
-OUTPUT, ATTENTION = 0.7, 20.0
-"""Single steps: 0.7 d for the output, 20 d for the attention, after it or before it."""
+OUTPUT, ATTENTION, FIRST = 0.7, 20.0, 10.0
+"""Single steps over d: of the output, of the attention after it, of the attention alone."""
 
 
 class Printed(NamedTuple):
@@ -73,11 +73,10 @@ def plans(d: int) -> dict[str, str]:
     output, attention = f"O(1x, lr={OUTPUT * d:g})", f"A(1x, lr={ATTENTION * d:g})"
     three = f"{output} -> {attention} -> O(400x, lr=2)"
     return {
-        # the first 300 joint steps; attention moves faster than the output, as it must wait for it
         "joint": "J(300x)",
         "A": f"A(300x, lr={2 * d:g})",
         "O": f"O(100x, lr={d:g})",
-        "A(1x) -> O": f"{attention} -> O(400x, lr=2)",
+        "A(1x) -> O": f"A(1x, lr={FIRST * d:g}) -> O(400x, lr=2)",
         "O(1x) -> A(1x)": f"{output} -> {attention}",
         "O(1x) -> A(1x) -> O": three,
         "O(1x) -> A(1x) -> O, zero start": three,
@@ -267,8 +266,8 @@ def _row(name: str, plan: str, runs: np.ndarray) -> Row:
 
     def cell(i: int, value: float | None, bound: bool) -> Cell:
         agrees = None if value is None else _agrees(mean[i], deviation[i], value, bound)
-        numbers = (float(x) for x in (mean[i], deviation[i], mean[i + 2], deviation[i + 2]))
-        return Cell(*numbers, value, agrees)
+        ours, exact = (mean[i], deviation[i]), (mean[i + 2], deviation[i + 2])
+        return Cell(float(ours[0]), float(ours[1]), float(exact[0]), float(exact[1]), value, agrees)
 
     mse, accuracy = cell(0, printed.mse, printed.bound), cell(1, printed.accuracy, False)
     return Row(name, plan, mse, accuracy, float(mean[4]))
