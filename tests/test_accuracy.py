@@ -25,6 +25,7 @@ NARROW = 1e-12
 @given(problems())
 @example((Occurrence(3, 0, Words(Geometric(0.9))), [0.0, 0.0, 0.0], [2.0, 0.0, 0.0], None))
 @example((Or(2, [0, 1], Words(Geometric(0.9))), [0.0, 0.0], [1.0, 1.0], None))
+@example((Occurrence(3, 0, Words(Geometric(0.9375))), [1.0, 1.0, 1.0], [0.0, 0.0, 2.0], None))
 def test_truth_lies_in_the_interval(problem):
     task, alpha, beta, residual = problem
     truth = direct(task, alpha, beta, residual)

@@ -67,7 +67,8 @@ def direct(task: Any, alpha: Any, beta: Any, residual: Any = None, longest: int 
         share = [
             [p**c / math.factorial(c) if c else Decimal(1) for c in range(longest + 1)] for p in pi
         ]
-        a = [rational(x).exp() for x in alpha]
+        # relative to the strongest: equal attention is exactly 1, so ties are exact
+        a = [rational(Fraction(x) - Fraction(max(alpha))).exp() for x in alpha]
         v = {False: [rational(b) for b in beta], True: [rational(b) - 2 for b in beta]}
         if residual is not None:
             for s, r in zip(task.targets, residual, strict=True):
