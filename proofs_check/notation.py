@@ -24,10 +24,11 @@ _SIGNS = {
 }  # fmt: skip
 _NAMES = "|".join(_GREEK)
 _TOKEN = re.compile(
+    r"(?P<decimal>\d+(?:\.\d+)?e[+-]?\d+)"
     # dalpha is d alpha
-    rf"(?P<greek>(?:(?<![A-Za-z])|(?<=(?<![A-Za-z])d))(?:{_NAMES})(?![a-z]))"
-    # a minus unless it joins two words or is a decimal's exponent
-    r"|(?P<sign><=|>=|->|\|\||<|>|\||\binfinity\b|\bsqrt(?=\()|(?<!\de)-(?=[\d( ])|(?<![A-Za-z])-)"
+    rf"|(?P<greek>(?:(?<![A-Za-z])|(?<=(?<![A-Za-z])d))(?:{_NAMES})(?![a-z]))"
+    # a minus unless it joins two words
+    r"|(?P<sign><=|>=|->|\|\||<|>|\||\binfinity\b|\bsqrt(?=\()|-(?=[\d( ])|(?<![A-Za-z])-)"
     # a letter alone is a variable, unless it is the article
     r"|(?P<variable>(?<![A-Za-z'])(?:A(?=\()|[B-Zb-z])(?![A-Za-z]))"
     r"|(?P<script>[_^](?=[\w(+-]))"
@@ -44,6 +45,7 @@ class _Format:
     text: Callable[[str], str]
     greek: Callable[[str, str, str], str]
     sign: Callable[[str], str]
+    times: str
     variable: Callable[[str], str]
     script: Callable[[str, str], str]
 
@@ -63,6 +65,10 @@ def _pieces(text: str, form: _Format) -> Iterator[str]:
             accent = "~" if text[number.end() : number.end() + 1] == "~" else ""  # type: ignore[union-attr]
             at = number.end() + len(accent)  # type: ignore[union-attr]
             yield form.greek(piece, number.group(), accent)  # type: ignore[union-attr]
+        elif kind == "decimal":
+            digits, power = piece.split("e")
+            yield "" if digits == "1" else digits + form.times
+            yield "10" + form.script("^", _split(str(int(power)), form))
         elif kind == "sign":
             yield form.sign(piece)
         elif kind == "variable":
@@ -105,13 +111,14 @@ _HTML = _Format(
     text=html.escape,
     greek=_html_greek,
     sign=lambda sign: html.escape(_SIGNS[sign][0]),
+    times=" × ",
     variable=lambda letter: f"<i>{letter}</i>",
     script=_html_script,
 )
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
-    "*": r"${*}$", "<": "$<$", ">": "$>$", "|": "$|$", "'": "${'}$",
+    "*": r"${*}$", "/": r"/\allowbreak{}", "<": "$<$", ">": "$>$", "|": "$|$", "'": "${'}$",
     **{c: "\\" + c for c in "&%$#_{}"},
 }  # fmt: skip
 
@@ -138,6 +145,7 @@ _LATEX = _Format(
     text=escape_latex,
     greek=_latex_greek,
     sign=lambda sign: f"${_SIGNS[sign][1]}$",
+    times=r"$\times$",
     variable=lambda letter: f"${letter}$",
     script=_latex_script,
 )

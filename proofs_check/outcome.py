@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,10 +13,13 @@ from popgd.ball import Enclosure
 
 from .claim import Claim
 from .judge import Judgement
-from .point import Point
+from .point import Point, shorten
 from .verdict import Verdict
 
 __all__ = ["COUNTED", "Coverage", "Found", "Outcome", "merge"]
+
+SHORT = 14  # characters of values listed one by one
+_EXPRESSION = re.compile(r"[\w.+*/()-]*(\d|\()[\w.+*/()-]*|d")
 
 COUNTED = (
     Verdict.PROVED,
@@ -68,6 +72,17 @@ class Coverage:
             parts.append(f"{inside} {noun}{outside}" + (f": {axes}" if axes else ""))
         return " | ".join(parts) or "nothing was judged"
 
+    @property
+    def brief(self) -> str:
+        """The same for a table: ends of ranges, no words of the proof."""
+        parts = ["all parameters"] if self.proof else []
+        inside = self.points - self.outside
+        if inside:
+            axes = "; ".join(f"{name}: {_ends(seen)}" for name, seen in self.values)
+            noun = "point" if inside == 1 else "points"
+            parts.append(f"{inside} {noun}" + (f", {axes}" if axes else ""))
+        return " + ".join(parts) or "no point inside the hypotheses"
+
 
 def _span(seen: Sequence[str]) -> str:
     if len(seen) <= 6:
@@ -75,9 +90,21 @@ def _span(seen: Sequence[str]) -> str:
     return f"{seen[0]}, {seen[1]}, ..., {seen[-1]}: {len(seen)} values"
 
 
+def _ends(seen: Sequence[str]) -> str:
+    short = [shorten(x) for x in seen]
+    if len(", ".join(short)) <= SHORT:
+        return ", ".join(short)
+    if all(_EXPRESSION.fullmatch(x) for x in seen):
+        return f"{len(seen)} values {short[0]}..{short[-1]}"
+    return f"{len(seen)} cases"
+
+
 @dataclass
 class Outcome:
-    """Everything a report says about one claim; `judged` is every point, in grid order."""
+    """Everything a report says about one claim.
+
+    `judged` is every point in grid order, `constants` the sharp constant at each of its points.
+    """
 
     claim: Claim
     verdict: Verdict
@@ -88,6 +115,7 @@ class Outcome:
     traceback: str = ""
     seconds: float = 0.0
     judged: list[Judgement] = field(default_factory=list)
+    constants: list[tuple[Point, Enclosure]] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -132,6 +160,7 @@ def merge(claim: Claim, shares: Iterable[Share]) -> Outcome:
     counts = Counter(j.verdict for j in judged)
     counts[Verdict.PROVED] += len(proofs)
     counts[Verdict.UNDECIDED] += sum(bool(share.undecided_proof) for share in shares)
+    constants = [pair for share in shares for pair in share.sharp]
     tracebacks = [share.traceback for share in shares if share.traceback]
     counts[Verdict.ERROR] += len(tracebacks)
     return Outcome(
@@ -140,10 +169,11 @@ def merge(claim: Claim, shares: Iterable[Share]) -> Outcome:
         counts={v.key: counts[v] for v in COUNTED},
         coverage=_coverage(judged, proofs[0] if proofs else ""),
         worst=_worst(judged),
-        sharp=_sharp(claim, [pair for share in shares for pair in share.sharp]),
+        sharp=_sharp(claim, constants),
         traceback="\n".join(tracebacks),
         seconds=sum(share.seconds for share in shares),
         judged=judged,
+        constants=constants,
     )
 
 
@@ -173,11 +203,12 @@ def _coverage(judged: Sequence[Judgement], proof: str) -> Coverage:
     return Coverage(len(judged), outside, axes, proof)
 
 
-def _natural(text: str) -> tuple[int, float, str]:
+def _natural(text: str) -> tuple[int, float]:
+    """Numbers by size, then expressions and words in the order of the grid."""
     try:
-        return (0, float(text), text)
+        return (0, float(text))
     except ValueError:
-        return (1, 0.0, text)
+        return (1, 0.0)
 
 
 def _worst(judged: Sequence[Judgement]) -> Judgement | None:

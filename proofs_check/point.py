@@ -11,7 +11,7 @@ from typing import Any
 from popgd.ball import Ball, ball, exact
 from popgd.expression import Exact
 
-__all__ = ["Point"]
+__all__ = ["Point", "shorten"]
 
 # names of parameters, not of functions: asking for those would start a search
 _NAME = re.compile(r"(?<![\w.])(?!(?:sqrt|ln|log|exp|pi)\b)[A-Za-z_]\w*")
@@ -59,7 +59,7 @@ class Point(Mapping[str, Any]):
         return f"Point({', '.join(f'{k}={v!r}' for k, v in self._values.items())})"
 
     def __str__(self) -> str:
-        return ", ".join(f"{k} = {_brief(v)}" for k, v in self._values.items())
+        return ", ".join(f"{k} = {shorten(v)}" for k, v in self._values.items())
 
     @property
     def d(self) -> int:
@@ -139,7 +139,11 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _brief(value: Any) -> str:
-    if isinstance(value, tuple) and len(value) > 4:
-        return f"({', '.join(map(str, value[:3]))}, ... {len(value)} values)"
-    return str(value)
+def shorten(value: Any) -> str:
+    """A value for people: long lists by their start, large powers of ten as such."""
+    if isinstance(value, tuple):
+        shown = [shorten(x) for x in value]
+        if len(value) > 4:
+            shown[3:] = [f"... {len(value)} values"]
+        return f"({', '.join(shown)})"
+    return re.sub(r"^10{4,}$", lambda match: f"10^{len(match.group()) - 1}", str(value))

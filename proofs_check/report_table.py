@@ -1,18 +1,21 @@
-"""The report as a table for the terminal."""
+"""The report as tables for the terminal, laid out for its width."""
 
 from __future__ import annotations
 
+from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from popgd.ball import Enclosure
-
 from .outcome import Outcome
 from .report import Report, finding
-from .verdict import Kind, Verdict
+from .report_text import constant, heading, margin, place, share_failing, summary
+from .verdict import Verdict
 
-__all__ = ["print_report"]
+__all__ = ["WIDE", "print_report"]
+
+WIDE = 120  # columns from which margins and constants have columns of their own
 
 _STYLE = {
     Verdict.PROVED: "bold green",
@@ -21,80 +24,82 @@ _STYLE = {
     Verdict.NOT_FALSIFIED: "cyan",
     Verdict.FAILS: "bold red",
     Verdict.ERROR: "bold magenta",
-    Verdict.UNDECIDED: "yellow",
+    Verdict.UNDECIDED: "bold yellow",
     Verdict.OUTSIDE: "dim",
 }
-_COLUMNS = ("claim", "mark", "verdict", "worst margin", "where", "sharp constant", "CPU s")
 
 
 def print_report(report: Report, console: Console) -> None:
     """Print one table a statement, known findings first, each claim with its coverage."""
-    for heading, outcomes in report.groups():
-        table = Table(title=heading, title_justify="left", expand=True, show_lines=True)
-        for name in _COLUMNS:
-            table.add_column(name, justify="right" if name == "CPU s" else "left", overflow="fold")
+    wide = console.width >= WIDE
+    for name, outcomes in report.groups():
+        console.print(Text(heading(name), "bold underline"))
+        table = _table(wide)
         for outcome in outcomes:
-            table.add_row(*_row(outcome))
+            table.add_row(*(_wide(outcome) if wide else _narrow(outcome)))
         console.print(table)
-    console.print(_summary(report))
+        console.print()
+    _end(report, console)
 
 
-def _row(outcome: Outcome) -> list[Text | str]:
-    claim, worst = outcome.claim, outcome.worst
-    title = Text.assemble((claim.id, "bold"), "\n", claim.title)
-    title.append(f"\n{outcome.coverage.text}", "dim")
-    known = finding(outcome)
-    if known is not None:
-        title.append(f"\n{known.consequence}", "yellow")
-    verdict = Text(outcome.text, _STYLE[outcome.verdict])
-    if outcome.verdict is Verdict.FAILS:
-        judged = sum(outcome.counts[key] for key in ("holds", "holds_to", "fails", "undecided"))
-        verdict.append(f"\n{outcome.counts['fails']} of {judged}")
-    if worst is not None and worst.note:
-        verdict.append(f"\n{worst.note}", "dim")
-    return [
-        title,
-        claim.mark.value,
-        verdict,
-        _margin(outcome),
-        str(worst.point) if worst else "",
-        _sharp(outcome),
-        f"{outcome.seconds:.1f}",
-    ]
+def _table(wide: bool) -> Table:
+    style = {"box": box.SIMPLE_HEAD, "show_edge": False} if wide else {"box": None}
+    table = Table(expand=True, pad_edge=False, show_header=wide, **style)
+    table.add_column("verdict", width=15, overflow="fold")
+    if not wide:
+        table.add_column("claim", ratio=1, overflow="fold")
+        return table
+    table.add_column("claim and coverage", ratio=5, overflow="fold")
+    table.add_column("worst margin", ratio=3, overflow="fold")
+    table.add_column("sharp constant", ratio=3, overflow="fold")
+    return table
 
 
-def _margin(outcome: Outcome) -> str:
-    worst = outcome.worst
-    if worst is None or worst.margin is None:
-        return ""
-    if outcome.verdict is Verdict.HOLDS_TO or outcome.claim.kind is Kind.IDENTITY:
-        low, high = worst.margin.bounds
-        return f"|difference| <= {float(max(abs(low), abs(high))):.1e}"
-    return brief(worst.margin)
-
-
-def _sharp(outcome: Outcome) -> str:
+def _wide(outcome: Outcome) -> list[Text | Padding]:
+    margins = _lines(_at(margin(outcome), outcome))
     found = outcome.sharp
-    return "" if found is None else f"{found.name} = {brief(found.value)}\nat {found.point}"
+    sharp = _lines((constant(outcome), ""), (place(found.point) if found else "", "dim"))
+    return [_verdict(outcome), _claim(outcome, []), margins, sharp]
 
 
-def brief(x: Enclosure, digits: int = 6) -> str:
-    """A short form: the common leading digits when narrow, else both bounds."""
-    if x.relative_width <= 10.0**-digits:
-        return f"{x.to_float():.{digits}g}"
-    low, high = x.bounds
-    return f"[{float(low):.4g}, {float(high):.4g}]"
+def _narrow(outcome: Outcome) -> list[Text | Padding]:
+    rows = [_at(margin(outcome), outcome)]
+    if outcome.sharp is not None:
+        rows.append((f"{constant(outcome)} {place(outcome.sharp.point)}", ""))
+    return [_verdict(outcome), _claim(outcome, rows)]
 
 
-def _summary(report: Report) -> Text:
-    counts: dict[str, int] = {}
-    for outcome in report.outcomes:
-        counts[outcome.verdict.value] = counts.get(outcome.verdict.value, 0) + 1
-    parts = ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))
-    text = Text(f"{len(report.outcomes)} claims on the {report.level} grid: {parts}.")
+def _at(text: str, outcome: Outcome) -> tuple[str, str]:
+    where = place(outcome.worst.point) if outcome.worst and text else ""
+    return " ".join(part for part in (text, where) if part), ""
+
+
+def _claim(outcome: Outcome, rows: list[tuple[str, str]]) -> Padding | Text:
+    claim, known = outcome.claim, finding(outcome)
+    lines = [(f"{claim.id}  ({claim.mark.value})", "bold"), (claim.title, ""), *rows]
+    if known is not None:
+        lines.append((known.consequence, "italic"))
+    covered = f"{outcome.coverage.brief}; {outcome.seconds:.1f} s"
+    text = _lines(*lines, (covered, "dim"))
+    step = known is None and claim.id != claim.statement
+    return Padding(text, (0, 0, 0, 2)) if step else text
+
+
+def _verdict(outcome: Outcome) -> Text:
+    text = Text(outcome.text, _STYLE[outcome.verdict])
+    if outcome.verdict is Verdict.FAILS:
+        text.append(f"\n{share_failing(outcome)}", "not bold")
+    if outcome.worst is not None and outcome.worst.note:
+        text.append(f"\n{outcome.worst.note}", "not bold dim")
+    return text
+
+
+def _lines(*lines: tuple[str, str]) -> Text:
+    return Text("\n").join(Text(text, style) for text, style in lines if text)
+
+
+def _end(report: Report, console: Console) -> None:
     for outcome in report.outcomes:
         if outcome.traceback:
-            text.append(f"\n{outcome.claim.id}: {outcome.traceback}", "magenta")
-    if report.interrupted:
-        text.append("\nInterrupted: the claims above are those judged so far.", "bold yellow")
-    return text
+            console.print(Text(f"{outcome.claim.id}: {outcome.traceback}", "magenta"))
+    console.print(Text(summary(report), "bold yellow" if report.unfinished else "bold"))

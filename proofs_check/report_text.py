@@ -1,0 +1,107 @@
+"""What every format says about a claim: headings, margins, constants, the summary."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+
+from popgd.ball import Enclosure
+
+from .outcome import Outcome
+from .point import Point
+from .report import FINDINGS, Report
+from .verdict import Kind, Verdict
+
+__all__ = [
+    "attained", "brief", "constant", "headed", "heading", "margin", "place", "share_failing",
+    "summary", "tally",
+]  # fmt: skip
+
+_STATEMENTS = {"prop": "Proposition", "thm": "Theorem", "cor": "Corollary"}
+
+
+@cache
+def heading(statement: str) -> str:
+    """A statement's name and what it says: "Theorem 2: Three-phase training succeeds"."""
+    if statement == FINDINGS:
+        return "Known findings: what fails"
+    name, title = headed(statement)
+    return f"{name}: {title}" if title else name
+
+
+@cache
+def headed(statement: str) -> tuple[str, str]:
+    """The two parts of a heading; the title is that of the statement's first claim file."""
+    from .collect import modules
+
+    kind = statement.rstrip("0123456789")
+    number = statement[len(kind) :]
+    name = f"{_STATEMENTS[kind]} {number}" if kind in _STATEMENTS else statement.capitalize()
+    files = [m for m in modules() if any(c.statement == statement for c in m.CLAIMS)]
+    exact = [m for m in files if m.__name__.rsplit(".", 1)[1] == statement] or files
+    # several files of one subject, such as the model's, have no title in common
+    return name, exact[0].TITLE if len(exact) == 1 else ""
+
+
+def brief(x: Enclosure, digits: int = 6) -> str:
+    """A short form: the common leading digits when narrow, else both bounds."""
+    if x.relative_width <= 10.0**-digits:
+        return f"{x.to_float():.{digits}g}"
+    low, high = x.bounds
+    return f"[{float(low):.4g}, {float(high):.4g}]"
+
+
+def margin(outcome: Outcome) -> str:
+    """The worst margin; of an identity, how far apart its sides are or can be."""
+    worst = outcome.worst
+    if worst is None or worst.margin is None:
+        return ""
+    low, high = worst.margin.bounds
+    identity = worst.kind is Kind.IDENTITY
+    if low == high == 0 and identity:
+        return "equal"
+    if identity and outcome.verdict is Verdict.FAILS:
+        return f"difference {brief(worst.margin)}"
+    if identity:
+        return f"difference <= {float(max(abs(low), abs(high))):.1e}"
+    return "margin 0 (attained)" if attained(worst.margin) else f"margin {brief(worst.margin)}"
+
+
+def attained(x: Enclosure) -> bool:
+    """Whether 0 lies inside."""
+    return x.contains(0)
+
+
+def constant(outcome: Outcome) -> str:
+    """The sharp constant's name and value."""
+    found = outcome.sharp
+    return "" if found is None else f"{found.name} = {brief(found.value)}"
+
+
+def place(point: Point | None) -> str:
+    """Where, in words."""
+    return f"at {point}" if point else ""
+
+
+def share_failing(outcome: Outcome) -> str:
+    """How many of the judged points fail."""
+    judged = sum(outcome.counts[key] for key in ("holds", "holds_to", "fails", "undecided"))
+    return f"{outcome.counts['fails']} of {judged} points"
+
+
+def tally(report: Report) -> list[tuple[Verdict, int]]:
+    """How many claims have each verdict, failures first."""
+    counts = Counter(outcome.verdict for outcome in report.outcomes)
+    return [(v, counts[v]) for v in reversed(Verdict) if counts[v]]
+
+
+def summary(report: Report) -> str:
+    """One line, and what is missing from an incomplete run."""
+    parts = ", ".join(f"{n} {verdict.value}" for verdict, n in tally(report))
+    text = f"{len(report.outcomes)} claims on the {report.level} grid: {parts or 'none judged'}."
+    if report.unfinished:
+        why = (
+            "Interrupted" if report.interrupted else f"The budget of {report.budget or 0:g} s ended"
+        )
+        text += f" {why} before {len(report.unfinished)} more: {', '.join(report.unfinished)}."
+    return text
