@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sys
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,7 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from popgd.errors import BadFile
 
-from . import collect, report_json, report_table
+from . import collect
+from . import output as place
 from .collect import Progress as Callback
 from .judge import CAP
 from .outcome import Outcome
@@ -28,6 +30,12 @@ app = typer.Typer(add_completion=False, help=__doc__, pretty_exceptions_enable=F
 Only = Annotated[
     list[str] | None, typer.Option(help="A claim, or a statement with its steps; repeatable.")
 ]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write the format to this file, whole or not at all; stdout keeps the table."
+    ),
+]
 Precision = Annotated[int, typer.Option(min=64, max=100_000, help="Largest precision, in bits.")]
 
 
@@ -35,43 +43,57 @@ Precision = Annotated[int, typer.Option(min=64, max=100_000, help="Largest preci
 def check(
     context: typer.Context,
     json: Annotated[bool, typer.Option("--json", help="JSON instead of the table.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Markdown tables.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="A longtable to include.")] = False,
+    html: Annotated[bool, typer.Option("--html", help="One file with slack plots.")] = False,
+    output: Output = None,
     only: Only = None,
     quick: Annotated[bool, typer.Option("--quick", help="A coarse grid.")] = False,
     full: Annotated[bool, typer.Option("--full", help="A fine grid.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Known findings exit 1 too.")] = False,
     precision: Precision = CAP,
+    budget: Annotated[
+        float | None, typer.Option(min=1, help="Seconds after which to stop and say so.")
+    ] = None,
 ) -> None:
     """Judge the claims on a grid. Exit 0: as expected; 1: not; 2: usage; 3: undecided."""
     if context.invoked_subcommand is not None:
         return
+    if budget is not None and not math.isfinite(budget):
+        raise typer.BadParameter("--budget must be a number of seconds")
     if quick and full:
         raise typer.BadParameter("choose one of --quick and --full")
     level = "quick" if quick else "full" if full else "default"
+    flags = {"json": json, "markdown": markdown, "latex": latex, "html": html}
+    try:
+        form = place.choose([name for name, asked in flags.items() if asked], output)
+        if output is not None:
+            place.writable(output)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
     try:
         claims = collect.find(only or ())
     except KeyError as error:
         known = ", ".join(collect.by_id())
         raise typer.BadParameter(f"no claim is called {error.args[0]!r}; known: {known}") from None
     order = [claim.id for claim in claims]
-    outcomes, interrupted = _run(claims, level, precision)
-    report = Report.of(outcomes, order, level, precision, interrupted)
-    if json:
-        print(report_json.render(report))
-    else:
-        report_table.print_report(report, _stdout())
-    raise typer.Exit(INTERRUPTED if interrupted else exit_code(outcomes, strict))
+    outcomes, interrupted = _run(claims, level, precision, budget)
+    report = Report.of(outcomes, order, level, precision, interrupted, budget)
+    try:
+        place.deliver(report, form, output)
+    except BadFile as error:
+        raise typer.BadParameter(str(error)) from None
+    complete = not report.unfinished
+    raise typer.Exit(INTERRUPTED if interrupted else exit_code(outcomes, strict, complete))
 
 
-def _stdout() -> Console:
-    # a pipe has no width of its own
-    return Console() if sys.stdout.isatty() else Console(width=160)
-
-
-def _run(claims: list[collect.Claim], level: str, cap: int) -> tuple[list[Outcome], bool]:
+def _run(
+    claims: list[collect.Claim], level: str, cap: int, budget: float | None
+) -> tuple[list[Outcome], bool]:
     outcomes: list[Outcome] = []
     try:
         with _progress() as callback:
-            for outcome in collect.run(claims, level, cap, callback):
+            for outcome in collect.run(claims, level, cap, callback, budget):
                 outcomes.append(outcome)  # noqa: PERF402 - kept when interrupted midway
     except KeyboardInterrupt:
         return outcomes, True

@@ -80,8 +80,9 @@ def _matches(claim: Claim, name: str) -> bool:
 
 
 def run(
-    claims: Sequence[Claim], level: str, cap: int = CAP, progress: Progress | None = None
-) -> Iterator[Outcome]:
+    claims: Sequence[Claim], level: str, cap: int = CAP, progress: Progress | None = None,
+    budget: float | None = None,
+) -> Iterator[Outcome]:  # fmt: skip
     """Judge registered claims in worker processes, yielding outcomes as they are complete.
 
     Parameters
@@ -93,12 +94,16 @@ def run(
     cap : int
         Largest precision, in bits.
     progress : callable, optional
+    budget : float, optional
+        Seconds after which no more outcomes are waited for; claims that are not complete by
+        then are not reported.
 
     Notes
     -----
     Each dimension always goes to the same worker, so that what was computed for one claim is
     at hand for the next. Workers return decimal strings, never balls.
     """
+    end = None if budget is None else time.monotonic() + budget
     workers = [
         ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_quiet)
         for _ in range(SHARES)
@@ -108,7 +113,7 @@ def run(
         for claim in claims:
             for k, worker in enumerate(workers):
                 tasks[worker.submit(_work, claim.id, level, k, cap)] = claim, k
-        yield from _gather(tasks, progress)
+        yield from _gather(tasks, progress, end)
     finally:
         for worker in workers:
             for process in list((worker._processes or {}).values()):
@@ -117,12 +122,15 @@ def run(
 
 
 def _gather(
-    tasks: dict[Future[Share], tuple[Claim, int]], progress: Progress | None
+    tasks: dict[Future[Share], tuple[Claim, int]], progress: Progress | None, end: float | None
 ) -> Iterator[Outcome]:
     waiting, total = set(tasks), len(tasks)
     shares: dict[str, dict[int, Share]] = {}
     while waiting:
-        done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+        left = None if end is None else max(end - time.monotonic(), 0.0)
+        done, waiting = wait(waiting, timeout=left, return_when=FIRST_COMPLETED)
+        if not done:
+            return  # the budget is spent
         for future in done:
             claim, k = tasks[future]
             found = shares.setdefault(claim.id, {})

@@ -77,8 +77,10 @@ def rank(claim: Claim) -> tuple[int, str, bool]:
     return place, claim.statement, claim.id != claim.statement
 
 
-def exit_code(outcomes: Iterable[Outcome], strict: bool = False) -> int:
+def exit_code(outcomes: Iterable[Outcome], strict: bool = False, complete: bool = True) -> int:
     """0 nothing unexpected; 1 an unexpected failure, error or vanished finding; 3 undecided.
+
+    An incomplete run is undecided about what it did not reach.
 
     With `strict` every failing claim counts, known or not.
     """
@@ -86,7 +88,7 @@ def exit_code(outcomes: Iterable[Outcome], strict: bool = False) -> int:
     verdicts = {o.verdict for o in outcomes}
     if Verdict.ERROR in verdicts or surprises(outcomes) or (strict and Verdict.FAILS in verdicts):
         return 1
-    return 3 if Verdict.UNDECIDED in verdicts else 0
+    return 3 if Verdict.UNDECIDED in verdicts or not complete else 0
 
 
 def versions() -> dict[str, str]:

@@ -28,6 +28,10 @@ def as_dict(report: Report) -> dict[str, Any]:
     }
     if report.interrupted:
         out["interrupted"] = True
+    if report.unfinished:
+        out["unfinished"] = list(report.unfinished)
+    if report.budget is not None and report.unfinished:
+        out["budget"] = report.budget
     return out
 
 

@@ -98,7 +98,8 @@ def tally(report: Report) -> list[tuple[Verdict, int]]:
 def summary(report: Report) -> str:
     """One line, and what is missing from an incomplete run."""
     parts = ", ".join(f"{n} {verdict.value}" for verdict, n in tally(report))
-    text = f"{len(report.outcomes)} claims on the {report.level} grid: {parts or 'none judged'}."
+    noun = "claim" if len(report.outcomes) == 1 else "claims"
+    text = f"{len(report.outcomes)} {noun} on the {report.level} grid: {parts or 'none judged'}."
     if report.unfinished:
         why = (
             "Interrupted" if report.interrupted else f"The budget of {report.budget or 0:g} s ended"
