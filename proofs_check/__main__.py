@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from popgd.errors import BadFile
 
-from . import collect
+from . import cli_trials, collect
 from . import output as place
 from .collect import Progress as Callback
 from .judge import CAP
@@ -157,6 +157,9 @@ def _sentence(dropped: object) -> str:
     if dropped.smallest is None:
         return f"no violation found at {dropped.tried} points outside it{unclear}"
     return f"fails at {dropped.smallest.point}, margin {dropped.smallest.margin}{unclear}"
+
+
+cli_trials.register(app)
 
 
 def main() -> None:
