@@ -100,7 +100,7 @@ def _anchor(outcome: Outcome) -> str:
 
 
 def _chip(verdict: Verdict, text: str) -> str:
-    return f'<span class="verdict" style="background:{_COLOUR[verdict]}">{html.escape(text)}</span>'
+    return f'<span class="verdict" style="background:{_COLOUR[verdict]}">{as_html(text)}</span>'
 
 
 def _article(outcome: Outcome) -> str:
@@ -143,7 +143,7 @@ def _facts(outcome: Outcome) -> str:
 def _figure(plot: Plot) -> str:
     swatches = "".join(
         f'<span><svg viewBox="-6 -6 12 12" aria-hidden="true"><use href="#m{i}"/></svg> '
-        f"{as_html(label)}</span>"
+        f"{as_html(label) if len(label) > 1 else html.escape(label)}</span>"
         for i, label in enumerate(plot.series)
     )
     legend = f'<div class="legend">{as_html(plot.by)}: {swatches}</div>' if plot.series else ""

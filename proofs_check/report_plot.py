@@ -37,6 +37,7 @@ SERIES = (
     ("#3a8fc4", "M-5 -2H5V2H-5Z"),
 )
 _COLOURED = ("eps", "link", "eta1", "attention", "C", "H", "weights", "T", "eta", "m", "k")
+_BELOW = (Kind.UPPER_BOUND, Kind.EXISTS_CONSTANT)
 _ALONG = ("d", "eps", "m", "H", "k", "C_s", "eta1", "gap", "shift")
 APART = 14  # units between labels one above the other
 _DODGE = 3.0  # units between series at one x
@@ -77,9 +78,13 @@ def slack(outcome: Outcome) -> Plot | None:
     judged = [j for j in outcome.judged if j.margin is not None]
     every = all(j.kind is Kind.IDENTITY for j in judged)
     sizes = [_slack(j, every) for j in judged]
+    caption = "difference of the sides, at most" if every else "relative margin"
+    if all(j.kind in _BELOW and size > Fraction(1, 2) for j, size in zip(judged, sizes)):
+        # every margin is close to 1: the ratio shows how loose the bound is
+        sizes = [1 - j.margin.bounds[0] for j in judged if j.margin is not None]
+        caption = "left side / right side, at most"
     if len(judged) < 2 or not any(sizes):
         return None
-    caption = "difference of the sides, at most" if every else "relative margin"
     marked = next((i for i, j in enumerate(judged) if j is outcome.worst), None)
     scale = _Decades.over(sizes)
     return _draw([j.point for j in judged], sizes, scale, caption, marked)
