@@ -46,6 +46,7 @@ class OutputHessian:
     (discretisation and truncation relative to rtol); solves are backward stable.
     """
 
+    @np.errstate(under="ignore")
     def __init__(self, problems: list[tuple[float, CellProblem]], d: int):
         self.d = d
         self._problems = problems
@@ -66,6 +67,7 @@ class OutputHessian:
             self._stored = list(self._computed())
 
     @classmethod
+    @np.errstate(under="ignore")
     def at(cls, task: Task, alpha: Any, rtol: float) -> OutputHessian:
         """The Hessian at one attention vector (or Tiers) of shape (d,)."""
         facts = Facts(task)
@@ -96,6 +98,7 @@ class OutputHessian:
                 yield problem.background[block.part], numbers, root * block.weight[0]
             start += len(weights)
 
+    @np.errstate(under="ignore")
     def __matmul__(self, x: Any) -> np.ndarray:
         x = self._vector("x", x)
         inner = np.zeros((self.nodes, *x.shape[1:]))
@@ -106,6 +109,7 @@ class OutputHessian:
             out[symbols] += u.T @ inner[numbers]
         return out
 
+    @np.errstate(under="ignore")
     def solve(self, b: Any) -> np.ndarray:
         """x with H x = b, for b of shape (d,) or (d, columns)."""
         b = self._vector("b", b)
@@ -116,6 +120,7 @@ class OutputHessian:
             return (scale * cho_solve(factor, (scale * b.T).T).T).T
         return self._woodbury(b)
 
+    @np.errstate(under="ignore")
     def to_dense(self) -> np.ndarray:
         """The matrix, shape (d, d); refused above d = 3000."""
         if self.d > DENSE:

@@ -59,6 +59,7 @@ class IntegralRoute:
         self.tolerance = SHARE * rtol
         self.h = step_for(self.tolerance)
 
+    @np.errstate(under="ignore")
     def split(self, inputs: Inputs) -> np.ndarray:
         """Risk on positive and on negative words, shape (2, B)."""
         totals = np.zeros((2, len(inputs.beta)))
@@ -67,6 +68,7 @@ class IntegralRoute:
             totals[0 if chunk.frame.sign > 0 else 1, chunk.frame.rows] += value / 2
         return totals
 
+    @np.errstate(under="ignore")
     def value_and_gradient(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Risk (B,), dL/dalpha (B, d), dL/dbeta (B, d)."""
         total = np.zeros(len(inputs.beta))
@@ -80,6 +82,7 @@ class IntegralRoute:
                 beta[where] += part_beta
         return total, alpha, beta
 
+    @np.errstate(under="ignore")
     def error_bound(self, inputs: Inputs) -> np.ndarray:
         """Proven bound on |value - truth|, shape (B,)."""
         bound = np.zeros(len(inputs.beta))
@@ -88,6 +91,7 @@ class IntegralRoute:
         # the bound itself is computed in floating point
         return bound * (1 + 1e-6)
 
+    @np.errstate(under="ignore")
     def nodes(self, inputs: Inputs) -> list[int]:
         """Number of nodes of each chunk, in order."""
         return [self._settle(chunk, gradient=False)[0].count for chunk in self._chunks(inputs)]
@@ -136,10 +140,9 @@ class IntegralRoute:
 
     def _integrate(self, chunk: _Chunk, grid: Grid, gradient: bool) -> tuple[np.ndarray, list[Any]]:
         problem = chunk.frame.problem(chunk.v, grid)
-        with np.errstate(under="ignore"):
-            if not gradient:
-                return grid.h * cell_value(problem), []
-            value, parts = cell_gradient(problem)
+        if not gradient:
+            return grid.h * cell_value(problem), []
+        value, parts = cell_gradient(problem)
         return grid.h * value, [(s, grid.h * a, grid.h * b) for s, a, b in parts]
 
     def _bound(self, chunk: _Chunk) -> np.ndarray:
@@ -148,8 +151,7 @@ class IntegralRoute:
         cut = chunk.frame.truncation(chunk.v, grid)
 
         def moment(v: np.ndarray) -> Any:
-            with np.errstate(under="ignore"):
-                return cell_value(chunk.frame.problem(v, grid, rounded=True)) * grid.h
+            return cell_value(chunk.frame.problem(v, grid, rounded=True)) * grid.h
 
         signed = moment(chunk.v)
         mixed = (chunk.v < 0).any() and (chunk.v > 0).any()

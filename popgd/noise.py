@@ -57,6 +57,7 @@ class Noise(NamedTuple):
         return math.sqrt(max(self.loss, 0) / n), spread, np.sqrt(np.diag(self.beta) / n)
 
 
+@np.errstate(under="ignore")
 def noise(task: Task, inputs: Inputs, rtol: float) -> Noise:
     """Exact noise at one pair of weight vectors.
 

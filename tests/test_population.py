@@ -404,3 +404,17 @@ def test_malformed_calls_are_refused_in_a_sentence(call, words):
     with pytest.raises(BadParameter) as caught:
         call(PopulationRisk(Occurrence(3)))
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("gap", [-700.0, 0.0, 40.0, 700.0])
+def test_callers_who_raise_on_every_float_event_are_served(gap):
+    risk = PopulationRisk(Occurrence(50))
+    alpha, beta = np.zeros(50), np.full(50, 1e-300)
+    alpha[0] = gap
+    with np.errstate(all="raise"):
+        risk.value_and_gradient(alpha, beta)
+        risk.error_bound(alpha, beta)
+        risk.variance(alpha, beta)
+        risk.hessian_output(alpha).solve(risk.hessian_output(alpha) @ beta)
+        if gap < 700:
+            risk.minimize_output(alpha)
