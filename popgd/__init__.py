@@ -60,6 +60,7 @@ _HOMES = {
     "sweep": "sweeps",
     "theorem_line": "boundaries",
     "train": "training",
+    "train_seeds": "seed_runs",
     "turning_point": "boundaries",
 }
 _MODULES = ("certified", "closed_forms", "plots", "symmetric")

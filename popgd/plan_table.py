@@ -7,16 +7,15 @@ those below are ours, chosen once so that each phase does what the paper says it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import nullcontext
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _validate as check
 from ._blas import one_thread
+from ._workers import mapped
 from .batches import seed_streams
 from .empirical import EmpiricalRisk
 from .languages import Occurrence
@@ -208,22 +207,13 @@ def paper_table(
     groups = [list(range(lo, min(lo + GROUP, seeds))) for lo in range(0, seeds, GROUP)]
     jobs = [(d, rng, group, chosen) for group in groups]
     done = []
-    for found in _map(jobs, workers, executor):
+    for found in mapped(_run, jobs, workers, executor):
         done.append(found)
         if progress is not None:
             progress(len(done), len(jobs))
     runs = {name: np.concatenate([part[name] for part in done], axis=1) for name in chosen}
     rows = tuple(_row(name, chosen[name], runs[name]) for name in chosen)
     return PaperTable(d, 5 * d * d, d * d, seeds, rng, joint_rates(d), rows)
-
-
-def _map(jobs: list[Any], workers: int, executor: Executor | None) -> Any:
-    if executor is None and workers == 1:
-        yield from map(_run, jobs)
-        return
-    own = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    with own if executor is None else nullcontext(executor) as pool:
-        yield from pool.map(_run, jobs)
 
 
 def _run(job: tuple[int, int, list[int], dict[str, str]]) -> dict[str, np.ndarray]:
