@@ -119,12 +119,15 @@ def _progress() -> Iterator[Callback | None]:
 
 
 @app.command()
-def replay(file: str, precision: Precision = CAP) -> None:
+def replay(
+    file: Annotated[str, typer.Argument(help="A JSON report; the shipped one if not given.")] = "",
+    precision: Precision = CAP,
+) -> None:
     """Evaluate every worst and sharp point recorded in a JSON report again."""
     from . import replay as module
 
     try:
-        entries = module.read(file)
+        entries = module.read(file or module.SHIPPED)
     except BadFile as error:
         raise typer.BadParameter(str(error)) from None
     differing = 0

@@ -95,7 +95,10 @@ def constants(outcome: Outcome) -> Plot | None:
     if outcome.sharp is None or len(outcome.constants) < 2:
         return None
     points = [point for point, _ in outcome.constants]
-    values = [float(value.midpoint) for _, value in outcome.constants]
+    try:
+        values = [float(value.midpoint) for _, value in outcome.constants]
+    except OverflowError:  # no plot of numbers beyond 1e308
+        return None
     marked = next((i for i, p in enumerate(points) if p == outcome.sharp.point), None)
     return _draw(points, values, _Linear.over(values), outcome.sharp.name, marked)
 
@@ -131,7 +134,8 @@ class _Decades:
         return cls(scale.floor, min(*places, 1.0) - 0.3, max(*places, 1.0) + 0.3)
 
     def place(self, x: Fraction) -> float:
-        return 0.0 if not x else math.copysign(_log10(x) - self.floor + 1, x)
+        size = _log10(x) - self.floor + 1 if x else 0.0
+        return -size if x < 0 else size
 
     def ticks(self) -> list[tuple[float, str]]:
         span = self.high - self.low

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 
 from popgd.ball import Enclosure
@@ -17,6 +19,7 @@ __all__ = [
     "summary", "tally",
 ]  # fmt: skip
 
+LEAST = Fraction(1, 10**300)  # numbers below are not printed by way of floats
 _STATEMENTS = {"prop": "Proposition", "thm": "Theorem", "cor": "Corollary"}
 
 
@@ -46,9 +49,16 @@ def headed(statement: str) -> tuple[str, str]:
 def brief(x: Enclosure, digits: int = 6) -> str:
     """A short form: the common leading digits when narrow, else both bounds."""
     if x.relative_width <= 10.0**-digits:
-        return f"{x.to_float():.{digits}g}"
+        return _shown(x.midpoint, f".{digits}g")
     low, high = x.bounds
-    return f"[{float(low):.4g}, {float(high):.4g}]"
+    return f"[{_shown(low, '.4g')}, {_shown(high, '.4g')}]"
+
+
+def _shown(x: Fraction, form: str) -> str:
+    """As a float prints, beyond the range of floats too."""
+    if not x or LEAST <= abs(x) <= 1 / LEAST:
+        return format(float(x), form)
+    return format(Decimal(x.numerator) / Decimal(x.denominator), form)
 
 
 def margin(outcome: Outcome) -> str:
@@ -63,7 +73,7 @@ def margin(outcome: Outcome) -> str:
     if identity and outcome.verdict is Verdict.FAILS:
         return f"difference {brief(worst.margin)}"
     if identity:
-        return f"difference <= {float(max(abs(low), abs(high))):.1e}"
+        return f"difference <= {_shown(max(abs(low), abs(high)), '.1e')}"
     return "margin 0 (attained)" if attained(worst.margin) else f"margin {brief(worst.margin)}"
 
 
