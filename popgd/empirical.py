@@ -18,6 +18,7 @@ from .word_blocks import Block, blocks, forward
 from .word_counts import check_task
 from .word_cube import cubes
 from .word_kernel import attended, total
+from .word_threads import SMALLEST, shares, summed
 from .wordbatch import WordBatch
 
 __all__ = ["EmpiricalRisk"]
@@ -38,6 +39,9 @@ class EmpiricalRisk:
     task : Task, optional
         Names the targets; None takes the batch's task. Without one, `residual` is refused and
         `minimize_output` has no targets to report.
+    threads : int
+        Threads that share the words of a batch in `value`, `value_and_gradient` and `accuracy`.
+        They multiply best with BLAS at one thread each (OPENBLAS_NUM_THREADS=1).
 
     Raises
     ------
@@ -62,7 +66,8 @@ class EmpiricalRisk:
     0.5
     """
 
-    def __init__(self, batch: Any, task: Task | None = None):
+    def __init__(self, batch: Any, task: Task | None = None, *, threads: int = 1):
+        self.threads = check.integer("threads", threads, 1, 256)
         self.stacked = not isinstance(batch, WordBatch)
         self.batches: tuple[WordBatch, ...] = _stack(batch)
         self.batch = batch if not self.stacked else self.batches
@@ -205,8 +210,22 @@ class EmpiricalRisk:
                 for k in range(many):
                     chunk = [w[lo : lo + step, k] for w in rows]
                     mass = self.batches[k].total
-                    parts.append([x / mass for x in sums(self._blocks[k], *chunk)])
+                    parts.append([x / mass for x in self._summed(sums, k, chunk)])
         return [self._shaped([part[i] for part in parts], lead) for i in range(len(parts[0]))]
+
+    def _summed(self, sums: Any, k: int, chunk: list[Any]) -> Any:
+        if self._shares[k] is None:
+            return sums(self._blocks[k], *chunk)
+        return summed(sums, self._shares[k], *chunk)
+
+    @cached_property
+    def _shares(self) -> list[Any]:
+        """The blocks of each batch by thread; None where one thread is enough."""
+        small = [self.threads == 1 or len(b) * b.d < SMALLEST for b in self.batches]
+        return [
+            None if one else shares(words, self.threads)
+            for one, words in zip(small, self._blocks, strict=True)
+        ]
 
     def _shaped(self, parts: list[np.ndarray], lead: tuple[int, ...]) -> Any:
         many, last = len(self.batches), parts[0].shape[1:]
