@@ -29,6 +29,9 @@ LARGEST = 2000
 FADED = 760.0
 """y from which e^-y is zero in doubles."""
 
+LARGEST_BETA = 1e50
+"""Output weights beyond this have sixth-order moments beyond float64."""
+
 ORDER = 6
 """Highest order of a moment: gamma_i gamma_k r^2 rho^2."""
 
@@ -63,14 +66,19 @@ def noise(task: Task, inputs: Inputs, rtol: float) -> Noise:
 
     Notes
     -----
-    Source: THEORY 7. Error: estimated; raw second moments to about rtol, the subtraction of the
-    squared means then loses digits only where the noise itself is small beside them.
+    Source: THEORY 7. Error: estimated, absolute: about 1e-14 of the raw second moments and of the
+    squared means. Attention covariances of a symbol that draws little attention (gap below -15,
+    say) are sums of cancelling terms and keep fewer relative digits.
     """
     d = task.d
     if d > LARGEST:
         raise NotAvailable(
             f"d = {d}: the gradient covariance needs d <= {LARGEST}; "
             "sample it with popgd.EmpiricalRisk."
+        )
+    if np.abs(inputs.beta).max() > LARGEST_BETA:
+        raise NotAvailable(
+            f"beta: output weights beyond {LARGEST_BETA:g} have noise beyond float64; rescale beta."
         )
     mean, by_alpha, by_beta = (x[0] for x in IntegralRoute(task, rtol).value_and_gradient(inputs))
     facts, h = Facts(task), step_for(SHARE * rtol, ORDER)

@@ -165,9 +165,12 @@ def _log(a: Rounded) -> Rounded:
 
 
 def _log1p(a: Rounded) -> Rounded:
-    value = np.log1p(a.value)
-    slope = -np.log1p(-a.error / (1 + a.value))
-    return Rounded(value, slope * (1 + 2 * LIBRARY) + LIBRARY * np.abs(value))
+    """As for log: 1 + value that may be zero counts as zero."""
+    known = 1 + a.value > a.error
+    value = np.where(known, np.log1p(a.value), -np.inf)
+    slope = np.where(known, -np.log1p(-a.error / (1 + a.value)), 0.0)
+    own = np.where(known, 2 * LIBRARY * np.abs(value), 0.0)
+    return Rounded(value, slope * (1 + 2 * LIBRARY) + own)
 
 
 _RULES = {

@@ -29,6 +29,10 @@ def _exact(value: Any) -> Fraction:
     return Fraction(value)
 
 
+LONGEST_P = 1e-30
+"""Least stopping probability: moments of longer words leave the doubles."""
+
+
 class LengthLaw(ABC):
     """Law of the word length m >= 1."""
 
@@ -74,12 +78,12 @@ class Geometric(LengthLaw):
     Parameters
     ----------
     p : float or Fraction
-        Stopping probability in (0, 1]. The balanced law of the paper has p = 1/(d-1).
+        Stopping probability in [1e-30, 1]. The balanced law of the paper has p = 1/(d-1).
 
     Raises
     ------
     BadParameter
-        When p is not a number in (0, 1].
+        When p is not a number in [1e-30, 1].
 
     Notes
     -----
@@ -92,7 +96,11 @@ class Geometric(LengthLaw):
     q: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check.probability("p", self.p)
+        p = check.probability("p", self.p)
+        if p < LONGEST_P:
+            remedy = f"pass p >= {LONGEST_P:g}, or a limit of the law that you can name"
+            rule = "gives words of more than 1e30 symbols on average"
+            raise check.refuse("p", self.p, rule, remedy)
         object.__setattr__(self, "exact_p", _exact(self.p))
         object.__setattr__(self, "p", float(self.p))
         # rounded once, from the exact difference
@@ -154,7 +162,7 @@ class Poisson(LengthLaw):
     Parameters
     ----------
     rate : float
-        Rate in (0, 1e6]; the mean length is rate / (1 - exp(-rate)).
+        Rate in [1e-30, 1e6]; the mean length is rate / (1 - exp(-rate)).
 
     Notes
     -----
@@ -166,7 +174,7 @@ class Poisson(LengthLaw):
     exact_rate: Fraction = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check.real("rate", self.rate, 0.0, 1e6, closed="right")
+        check.real("rate", self.rate, 1e-30, 1e6, closed="both")
         object.__setattr__(self, "exact_rate", _exact(self.rate))
         object.__setattr__(self, "rate", float(self.rate))
 
@@ -179,11 +187,14 @@ class Poisson(LengthLaw):
 
     def derivatives(self, at: Occupancy, order: int) -> list[Differences]:
         rate = self.rate
-        parts: list[Any] = [np.exp(at.missing[0] * -rate) * (1 / self._scale)]
-        grow = [np.expm1(x * rate) for x in at.steps]
-        for mask in range(1, len(at.missing)):
-            low = (mask & -mask).bit_length() - 1
-            parts.append(parts[mask & (mask - 1)] * grow[low])
+        # exp(-rate (1-u)) with every group, times 1 - exp(-rate x) for each: nothing can overflow
+        loss = [-np.expm1(x * -rate) for x in at.steps]
+        parts: list[Any] = []
+        for mask, missing in enumerate(at.missing):
+            part = np.exp(missing * -rate) * (1 / self._scale)
+            for i, factor in enumerate(loss):
+                part = part * factor if mask >> i & 1 else part
+            parts.append(part)
         base = Differences(parts)
         return [base * rate**n for n in range(1, order + 1)]
 
@@ -240,7 +251,7 @@ class _Bounded(LengthLaw):
             low = np.exp(log_base * (k - n)) if k > n else np.ones_like(at.base)
             base = low * weight if base is None else base + low * weight
             if at.steps:
-                diff = _power_difference(at, log_base, low, k - n) * weight
+                diff = _power_difference(at, k - n) * weight
                 step = diff if step is None else step + diff
         zero = at.base * 0.0
         parts = [zero if base is None else base]
@@ -282,14 +293,15 @@ def _log_occupancy(u: Any, missing: Any) -> Any:
         return np.where(missing < 0.5, np.log1p(-missing), np.log(u))
 
 
-def _power_difference(at: Occupancy, log_base: Any, low: Any, k: int) -> Any:
-    """(u + x)^k - u^k for one group, each digit kept."""
+def _power_difference(at: Occupancy, k: int) -> Any:
+    """(u + x)^k - u^k for one group as (u + x)^k (1 - (u / (u + x))^k), each digit kept."""
     if k == 0:
         return at.base * 0.0
-    high = np.exp(_log_occupancy(at.base + at.steps[0], at.missing[1]) * k)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        small = low * np.expm1(np.log1p(at.steps[0] / at.base) * k)
-    return np.where(at.steps[0] > at.base, high - low, small)
+    u = at.base + at.steps[0]
+    high = np.exp(_log_occupancy(u, at.missing[1]) * k)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(u > 0, at.steps[0] / u, 0.0)
+        return high * -np.expm1(np.log1p(-share) * k)
 
 
 @dataclass(frozen=True)

@@ -388,6 +388,7 @@ def test_a_million_symbols_fit_in_a_gigabyte():
         (lambda r: r.error_bound([0, 0, 0], [0, np.nan, 0]), "beta[1] = nan"),
         (lambda r: r.value_and_gradient([0, 0, 0], None), "must hold real numbers"),
         (lambda r: r.minimize_output([0, np.inf, 0]), "alpha[1] = inf"),
+        (lambda r: r.value([0, 0, 0], [0, 1e200, 0]), "give risks beyond float64; rescale beta"),
         (lambda r: r.mse([0, 0, 0, 0], [0, 0, 0]), "alpha"),
         (lambda r: r.split([0, 0, 0], [0, 0]), "beta"),
         (lambda r: PopulationRisk("occurrence"), "must be a task"),
