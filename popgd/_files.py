@@ -15,17 +15,20 @@ import numpy as np
 from . import _validate as check
 from .errors import BadFile
 
-__all__ = ["load_arrays", "save_arrays", "write_atomically"]
+__all__ = ["load_arrays", "read_npz", "save_arrays", "write_atomically"]
 
 META = "meta"
 
 
 def _name(path: Any) -> str:
     try:
-        return os.fsdecode(path)
+        name = os.fsdecode(path)
     except TypeError:
         remedy = "pass a string or a pathlib.Path"
         raise check.refuse("path", path, "must be a file name", remedy) from None
+    if "\0" in name:
+        raise BadFile(f"path = {name!r}: holds a NUL byte; no file can have this name.")
+    return name
 
 
 def write_atomically(path: Any, write: Callable[[IO[bytes]], None]) -> None:
@@ -63,6 +66,17 @@ def save_arrays(path: Any, arrays: Mapping[str, Any], meta: Mapping[str, Any]) -
     write_atomically(path, lambda file: np.savez(file, **{META: text}, **arrays))
 
 
+def read_npz(path: Any) -> dict[str, np.ndarray]:
+    """All arrays of an npz file; a damaged one raises whatever NumPy raises."""
+    # opened here: numpy leaves the file open when it is no zip archive
+    with open(path, "rb") as file:
+        found = np.load(file, allow_pickle=False)
+        if not isinstance(found, np.lib.npyio.NpzFile):
+            raise ValueError("one array, not an archive of named arrays")
+        with found:
+            return {name: found[name] for name in found.files}
+
+
 def load_arrays(path: Any, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read what `save_arrays` wrote with ``meta["kind"] == kind``.
 
@@ -73,8 +87,7 @@ def load_arrays(path: Any, kind: str) -> tuple[dict[str, np.ndarray], dict[str, 
     """
     shown = f"path = {_name(path)!r}"
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        arrays = read_npz(path)
         meta = json.loads(str(arrays.pop(META)))
         found = meta["kind"]
     except OSError as error:
@@ -83,8 +96,7 @@ def load_arrays(path: Any, kind: str) -> tuple[dict[str, np.ndarray], dict[str, 
         ) from error
     except Exception as error:
         raise BadFile(
-            f"{shown}: is no {kind} file or is damaged ({type(error).__name__}); "
-            f"pass a file that a {kind} saved."
+            f"{shown}: is no {kind} file or is damaged; pass a file that a {kind} saved."
         ) from error
     if found != kind:
         raise BadFile(f"{shown}: holds a {found}; pass a file that a {kind} saved.")

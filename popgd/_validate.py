@@ -44,6 +44,9 @@ def _shown(value: Any) -> str:
     except ValueError:
         # Python does not print integers of more than 4300 digits
         return f"a huge {type(value).__name__}"
+    if "\n" in shown:
+        # arrays print on several lines, a message takes one
+        shown = " ".join(shown.split())
     return shown if len(shown) <= 80 else shown[:77] + "..."
 
 
@@ -135,6 +138,8 @@ def real_array(
 
 def _floats(name: str, value: Any, remedy: str) -> np.ndarray:
     """A float64 array of real numbers; Python integers and fractions of any size are read too."""
+    if _masked(value):
+        raise refuse(name, value, "has masked entries", f"fill them in; {remedy}")
     try:
         array = np.asarray(value)
     except ValueError:
@@ -148,6 +153,12 @@ def _floats(name: str, value: Any, remedy: str) -> np.ndarray:
         return array.astype(np.float64, copy=False)
     except OverflowError:
         raise refuse(name, value, BEYOND, remedy) from None
+
+
+def _masked(value: Any) -> bool:
+    # numpy.asarray would silently use the numbers below the mask
+    parts = value if isinstance(value, (list, tuple)) else (value,)
+    return any(isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x) for x in parts)
 
 
 def probability(name: str, value: Any) -> float:

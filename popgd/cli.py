@@ -27,8 +27,8 @@ app = typer.Typer(
 )
 
 
-def _alphabet(text: str) -> int:
-    """An alphabet size, also written 1e12."""
+def _whole(text: str) -> int:
+    """A whole number, also written 1e12."""
     try:
         size = float(text)
         if size == int(size):
@@ -44,7 +44,7 @@ def _option(*names: str, help: str, metavar: str | None = "NUMBER", **more: Any)
 
 D = Annotated[
     int | None,
-    _option("--d", "-d", help="Alphabet size; 50, or the file's.", parser=_alphabet),
+    _option("--d", "-d", help="Alphabet size; 50, or the file's.", parser=_whole),
 ]
 Language = Annotated[
     str, _option("--language", "-l", help="occurrence (default), or, and.", metavar="NAME")
@@ -127,6 +127,7 @@ def risk(
 
     task, given = _problem(weights, d, language, target, p)
     scalars = (gap, beta_target, beta_background)
+    inputs.one_start(given, scalars)
     if digits is not None:
         answer, note = cli_risk.enclosed(task, scalars, given, digits)
     elif given is not None:
@@ -194,7 +195,8 @@ def train(
         float | None, _option("--random", help="Start from random weights of this deviation.")
     ] = None,
     samples: Annotated[
-        int | None, _option("--samples", help="Train on so many drawn words.", metavar="INT")
+        int | None,
+        _option("--samples", help="Train on so many drawn words.", parser=_whole, metavar="INT"),
     ] = None,
     seed: Annotated[int, _option("--seed", help="Of start and words; 0.", metavar="INT")] = 0,
     record_every: Annotated[
@@ -216,14 +218,20 @@ def train(
 
     Example: popgd train "O(1x) -> A(1x, lr=5e4) -> O(200x)" -d 50
     """
+    from . import _validate as check
     from . import cli_inputs as inputs
     from . import cli_train
 
+    seed = check.integer("seed", seed, 0)
+    if save is not None:
+        inputs.output_file("save", save)
     task, given = _problem(weights, d, language, target, p)
-    start = cli_train.start(task, given, (gap, beta_target, beta_background))
+    scalars = (gap, beta_target, beta_background)
+    inputs.one_start(given, scalars)
+    start = cli_train.start(task, given, scalars)
     if random is not None:
         start = cli_train.random(task, random, seed, start)
-    rates = {"O": inputs.number("lr", lr), "A": inputs.number("lr", lr_attention or lr)}
+    rates = inputs.rates(lr, lr_attention)
     limit = None if until is None else inputs.number("until", until)
     run = cli_train.run(
         task, plan, start, rates, samples, seed,

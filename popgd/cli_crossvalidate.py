@@ -93,7 +93,8 @@ def crossvalidate(
         size = int(d) if d.isdigit() else inputs.number("d", d)
     task = inputs.task(language, check.integer("d", size, 2, 10**7), target or [], p)
     scalars = (gap, beta_target, beta_background)
-    common = {"level": inputs.number("level", level), "rng": seed}
+    inputs.one_start(given, scalars)
+    common = {"level": inputs.number("level", level), "rng": check.integer("seed", seed, 0)}
     if resolution is not None:
         common["resolution"] = inputs.number("resolution", resolution)
     sizes = [check.integer("samples", inputs.number("samples", text), 0) for text in samples or []]
@@ -101,7 +102,7 @@ def crossvalidate(
         if given is not None or random is not None:
             remedy = "start from --gap, --beta-target, --beta-background"
             raise check.refuse("plan", plan, "is compared from symmetric weights", remedy)
-        rates = {"O": inputs.number("lr", lr), "A": inputs.number("lr", lr_attention or lr)}
+        rates = inputs.rates(lr, lr_attention)
         run = {"n": sizes} if sizes else {}
         report = _training(task, plan, inputs.state(*scalars), rates, seeds, common | run)
     else:
@@ -128,10 +129,13 @@ def _weights(task: Any, scalars: Any, given: Any, random: float | None, seed: in
     from .starts import random_start
 
     if given is not None:
+        if random is not None:
+            remedy = "pass one of them"
+            raise check.refuse("random", random, "is one point, a file another", remedy)
         return given.floats()
     if random is None:
         return dense(task, inputs.state(*scalars))
-    if any(inputs.number("start", text) != 0 for text in scalars):
+    if not inputs.zero(scalars):
         raise check.refuse("random", random, "is one point, weights another", "pass one of them")
     # another stream than the words', which take the seed itself
     return random_start(task.d, random, rng=np.random.default_rng([seed, 1]))

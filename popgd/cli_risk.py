@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _validate as check
-from .cli_inputs import FileWeights, number, text_number
+from .cli_inputs import SCALARS, FileWeights, number, text_number
 from .gaps import attention_gap, output_gap
 from .languages import Task
 from .reduction import balanced
@@ -42,6 +42,8 @@ def scalar(task: Task, state: State) -> tuple[dict[str, Any], str]:
         "gradient_beta_target": slope.beta_target,
         "gradient_beta_background": slope.beta_background,
     }
+    if answer["risk"] == 0 and answer["log_risk"] > -np.inf:
+        return answer, "symmetric weights; the risk underflows, see log_risk"
     return answer, "symmetric weights; relative error of the risk about 1e-13 (estimated)"
 
 
@@ -81,9 +83,8 @@ def enclosed(
     """Proved bounds on the risk; text weights are read as the decimals they are."""
     from . import certified
 
-    names = ("gap", "beta-target", "beta-background")
     if given is None and balanced(task):
-        exact = [text_number(name, text) for name, text in zip(names, scalars, strict=True)]
+        exact = [text_number(name, text) for name, text in zip(SCALARS, scalars, strict=True)]
         answer = _symmetric(task.d, exact, digits)
     else:
         residual = None if given is None else given.residual
@@ -114,7 +115,7 @@ def _exact_vectors(
 ) -> tuple[list[Any], list[Any]]:
     if given is not None:
         return [_exact(x) for x in given.alpha], [_exact(x) for x in given.beta]
-    gap, target, background = (text_number("weights", text) for text in scalars)
+    gap, target, background = (text_number(name, text) for name, text in zip(SCALARS, scalars))
     zero = text_number("gap", "0")
     chosen = set(task.targets)
     alpha = [gap if i in chosen else zero for i in range(task.d)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _validate as check
-from .cli_inputs import FileWeights, number, state
+from .cli_inputs import FileWeights, number, state, zero
 from .cli_output import table
 from .languages import Task
 from .reduction import balanced
@@ -24,7 +24,7 @@ def start(task: Task, given: FileWeights | None, scalars: Sequence[str]) -> tupl
     """Where training starts: a file, scalars, or zero."""
     if given is not None:
         return given.floats()
-    if all(number("start", text) == 0 for text in scalars):
+    if zero(scalars):
         return ()
     symmetric = state(*scalars)
     if balanced(task):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ._files import load_arrays, save_arrays
-from .errors import NotAvailable
+from .errors import BadFile, NotAvailable
 
 if TYPE_CHECKING:
     import xarray
@@ -221,10 +221,15 @@ class Trajectory:
         """
         arrays, meta = load_arrays(path, KIND)
         fields: dict[str, Any] = {n: a for n, a in arrays.items() if n in SERIES + OPTIONAL}
-        stored = Weights(*(arrays[f"stored_{name}"] for name in Weights._fields))
-        fields |= {name: meta[name] for name in ("path", "plan", "task", "d")}
-        phases = tuple(PhaseRecord(**phase) for phase in meta["phases"])
-        return cls(**fields, stored=stored, phases=phases, targets=tuple(meta["targets"]))
+        try:
+            stored = Weights(*(arrays[f"stored_{name}"] for name in Weights._fields))
+            fields |= {name: meta[name] for name in ("path", "plan", "task", "d")}
+            phases = tuple(PhaseRecord(**phase) for phase in meta["phases"])
+            return cls(**fields, stored=stored, phases=phases, targets=tuple(meta["targets"]))
+        except (KeyError, TypeError) as error:
+            raise BadFile(
+                f"path = {os.fsdecode(path)!r}: is a damaged trajectory; save it again."
+            ) from error
 
     def to_xarray(self, weights: bool = False) -> xarray.Dataset:
         """The trajectory as an `xarray.Dataset` over ``step`` (or ``time``) and batch axes.

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import popgd
 from popgd import symmetric
 from popgd.cli import app
+from popgd.errors import BadFile
 from popgd.population import PopulationRisk
 from popgd.starts import random_start
 from popgd.training import train
@@ -195,6 +196,20 @@ def test_version_lists_the_libraries():
         (["train", "O", "--record-every", "0"], "record_every = 0.0: must be >= 1"),
         (["train", "O", "--gap", "inf"], "gradient steps need finite weights"),
         (["train", "O(1x)", "--save", "/no/such/place/run.npz"], "could not be written"),
+        (["train", "O(1x)", "--save", ""], "save = '.': names no file"),
+        (["train", "O(1x)", "--samples", "10", "--seed", "-1"], "seed = -1: must be >= 0"),
+        (["train", "O(1x)", "--samples", "1e12"], "n = 1000000000000: must be in [1, "),
+        (["crossvalidate", "--random", "1", "--seed", "-1"], "seed = -1: must be >= 0"),
+        (["risk", "--gap", "10**400"], "gap = '10**400': is too large"),
+        (["risk", "--gap", "1e400"], "gap = '1e400': is too large"),
+        (["risk", "--gap", "9**9**9**9"], "gap = '9**9**9**9': is too large"),
+        (["risk", "--gap", "exp(exp(exp(9)))"], "gap = 'exp(exp(exp(9)))': is too large"),
+        (["risk", "--beta-target", "-10**400"], "beta-target = '-10**400': is too large"),
+        (["moments", "--gap", "10**400"], "gap = '10**400': is too large"),
+        (["train", "O(1x)", "--gap", "10**400"], "gap = '10**400': is too large"),
+        (["train", "O(1x)", "--lr", "10**400"], "lr = '10**400': is too large"),
+        (["train", "O(1x)", "--lr-attention", "10**400"], "lr-attention = '10**400': is too"),
+        (["risk", "--p", "0"], "p = '0': must lie in (0, 1]"),
     ],
 )
 def test_bad_parameters_exit_2_with_one_sentence(words, sentence):
@@ -211,30 +226,121 @@ def test_usage_errors_exit_2():
         assert call(*words).exit_code == 2
 
 
+UNFIT = {
+    "a.json": ("{}", "is no object with keys alpha and beta"),
+    "b.json": ("not json", "is no json file or a damaged one"),
+    "c.json": ("null", "is no object with keys alpha and beta"),
+    "d.json": ('{"alpha": [true, 1], "beta": [0, 0]}', "alpha[0] = true must be a number"),
+    "e.json": ('{"alpha": 3, "beta": [0, 0]}', "alpha must be a list of numbers"),
+    "f.json": ('{"alpha": [[1, 2]], "beta": [0, 0]}', "alpha[0] = [1, 2] must be a number"),
+    "g.json": ('{"alpha": [], "beta": []}', "alpha is empty"),
+    "c.csv": ("x,y,z\n1,2,3\n", "has no columns alpha and beta"),
+    "d.csv": ("", "is empty"),
+    "e.csv": ("alpha,beta\n1\n", "row 1: it has 1 of the columns"),
+    "f.csv": ("alpha,beta\n", "alpha is empty"),
+    "f.npz": ("not npz", "is no npz file or a damaged one"),
+    "g.npz": ("PK\x03\x04garbage", "is no npz file or a damaged one"),
+    "h.npz": ("", "is no npz file or a damaged one"),
+    "i.json": ('{"alpha": ["x", 1], "beta": [0, 0]}', "alpha[0] = 'x': uses the unknown name"),
+    "j.json": ('{"alpha": [1, 2, 3], "beta": [0, 0]}', "the last axis must be d = 3"),
+}
+
+
+def refused(*words):
+    result = call(*words)
+    assert result.exit_code == 2, result.output
+    assert result.output.startswith("error: ")
+    assert result.output.count("\n") == 1
+    return result.output
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_files_without_weights_are_refused_in_one_sentence(tmp_path, name):
+    content, sentence = UNFIT[name]
+    (tmp_path / name).write_text(content)
+    told = refused("risk", "--weights", tmp_path / name)
+    assert sentence in told
+    assert name in told or "alpha" in told or "beta" in told
+
+
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("arrays", "sentence"),
     [
-        ("a.json", "{}"),
-        ("b.json", "not json"),
-        ("c.csv", "x,y,z\n1,2,3\n"),
-        ("d.csv", ""),
-        ("e.csv", "alpha,beta\n1\n"),
-        ("f.npz", "not npz"),
+        ({"alpha": [1j, 0], "beta": [0.0, 0]}, "alpha of dtype complex128 must hold real numbers"),
+        ({"alpha": ["1", "0"], "beta": [0.0, 0]}, "must hold real numbers"),
+        ({"alpha": [0.0, 0], "beta": [True, False]}, "beta of dtype bool must hold real numbers"),
+        ({"alpha": 1.0, "beta": 2.0}, "alpha has shape (), one vector is needed"),
+        ({"other": 1.0}, "holds no weights but other"),
     ],
 )
-def test_files_without_weights_are_named(tmp_path, name, content):
-    (tmp_path / name).write_text(content)
-    result = call("risk", "--weights", tmp_path / name)
-    assert result.exit_code == 2
-    assert name in result.output
-    assert "weights" in result.output
+def test_arrays_that_are_no_real_vectors_are_refused(tmp_path, arrays, sentence):
+    np.savez(tmp_path / "a.npz", **arrays)
+    assert sentence in refused("risk", "--weights", tmp_path / "a.npz")
 
 
-def test_weights_that_are_no_numbers_or_of_two_lengths(tmp_path):
-    (tmp_path / "a.json").write_text('{"alpha": ["x", 1], "beta": [0, 0]}')
-    assert "must hold numbers" in call("risk", "--weights", tmp_path / "a.json").output
-    (tmp_path / "b.json").write_text('{"alpha": [1, 2, 3], "beta": [0, 0]}')
-    assert "the last axis must be d = 3" in call("risk", "--weights", tmp_path / "b.json").output
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04garbage", b"\x93NUMPY"])
+def test_a_damaged_archive_is_closed_again(tmp_path, content):
+    (tmp_path / "a.npz").write_bytes(content)
+    code = (
+        "import sys; from popgd.cli_inputs import read_weights; from pathlib import Path\n"
+        "try: read_weights(Path(sys.argv[1]))\nexcept OSError: pass\n"
+        "from popgd import Trajectory\n"
+        "try: Trajectory.load(sys.argv[1])\nexcept OSError: pass"
+    )
+    command = [sys.executable, "-X", "dev", "-W", "error::ResourceWarning", "-c", code]
+    told = subprocess.run([*command, str(tmp_path / "a.npz")], capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+    assert "unclosed" not in told.stderr
+
+
+def test_a_name_with_a_nul_byte_is_no_file():
+    run = train(popgd.Occurrence(3), "O(1x)")
+    for call_it in (run.save, Trajectory.load):
+        with pytest.raises(BadFile, match="holds a NUL byte"):
+            call_it("a\0b")
+
+
+def test_a_trajectory_without_its_weights_is_damaged(tmp_path):
+    train(popgd.Occurrence(3), "O(1x)").save(tmp_path / "a.npz")
+    with np.load(tmp_path / "a.npz") as file:
+        kept = {name: file[name] for name in file.files if name != "stored_beta"}
+    np.savez(tmp_path / "b.npz", **kept)
+    with pytest.raises(BadFile, match="is a damaged trajectory; save it again"):
+        Trajectory.load(tmp_path / "b.npz")
+    assert "is a damaged trajectory" in refused("risk", "-w", tmp_path / "b.npz")
+
+
+def test_a_file_and_scalars_do_not_go_together(tmp_path):
+    np.savez(tmp_path / "a.npz", alpha=ALPHA, beta=BETA)
+    file = ("--weights", tmp_path / "a.npz")
+    for command in (["risk"], ["train", "O(1x)"], ["crossvalidate"]):
+        for option in ("--gap", "--beta-target", "--beta-background"):
+            told = refused(*command, *file, option, "2")
+            assert f"{option[2:]} = '2': does not go with weights from a file" in told
+    assert "is one point, a file another" in refused("crossvalidate", *file, "--random", "1")
+
+
+def test_text_in_files_may_be_expressions(tmp_path):
+    (tmp_path / "a.json").write_text('{"alpha": ["ln(2)", 0, "-1/3"], "beta": ["1/3", 0.5, 2]}')
+    exact = PopulationRisk(popgd.Occurrence(3)).value([np.log(2), 0, -1 / 3], [1 / 3, 0.5, 2])
+    assert answer("risk", "-w", tmp_path / "a.json")["risk"] == pytest.approx(exact, rel=1e-13)
+    proved = answer("risk", "-w", tmp_path / "a.json", "--digits", 20)["risk"]
+    assert float(proved["lower"]) == pytest.approx(exact, rel=1e-12)
+
+
+def test_a_risk_that_underflows_is_said_to():
+    told = call("risk", "--gap", 100, "--beta-target", 2).stdout
+    assert "relative error" in told
+    tiny = call("risk", "--gap", "1e4", "--beta-target", 2).stdout
+    assert "the risk underflows, see log_risk" in tiny
+    assert "relative error" not in tiny
+    # at the limit itself the risk is exactly 0
+    assert "underflows" not in call("risk", "--gap", "inf", "--beta-target", 2).stdout
+
+
+def test_samples_may_be_written_1e3():
+    assert answer("train", "O(1x)", "-d", 3, "--samples", "1e3")["samples"] == 1000
 
 
 def test_help_is_fast_and_lazy():

@@ -31,6 +31,7 @@ NAN, INF = math.nan, math.inf
 HUGE = 10**400
 TASK = Occurrence(3)
 ZERO = [0.0, 0.0, 0.0]
+MASKED = np.ma.array(ZERO, mask=[0, 1, 0])
 FULL, HEADS = popgd.PopulationRisk(TASK), MultiHeadRisk(TASK)
 LONGEST = 400
 """Characters of a message that is one sentence and not a dump."""
@@ -109,6 +110,12 @@ CASES = [
      "alpha[0] = -inf: every weight must be finite; ...popgd.Tiers(tier, offset)"),
     ("PopulationRisk.value", "infinity", lambda: risk(beta=[0, 0, INF]),
      "beta[2] = inf: every weight must be finite; pass finite real numbers of shape (..., 3)"),
+    ("PopulationRisk.value", "masked", lambda: risk(MASKED),
+     "alpha = masked_array(...: has masked entries; fill them in; pass finite real numbers"),
+    ("PopulationRisk.value", "masked", lambda: risk([MASKED, MASKED]),
+     "alpha = [masked_array(...: has masked entries; fill them in; pass finite real numbers"),
+    ("symmetric.moments", "masked", lambda: symmetric.moments(MASKED, 5),
+     "gap = masked_array(...: has masked entries; fill them in; pass real numbers"),
     ("PopulationRisk.value", "shape", lambda: risk([0, 0]),
      "alpha = [0, 0]: ...the last axis must be d = 3; pass finite real numbers of shape (..., 3)"),
     ("PopulationRisk.value", "shape", lambda: risk([[0, 0, 0], [0]]),
@@ -296,6 +303,10 @@ def test_what_is_out_of_reach_is_refused_with_another_route(name):
 def test_numbers_of_any_size_are_refused_on_purpose(call, value):
     with pytest.raises(PopgdError):
         call(value)
+
+
+def test_masked_arrays_without_a_masked_entry_are_arrays():
+    assert risk(np.ma.array(ZERO), np.ma.array(ZERO)) == risk(ZERO, ZERO)
 
 
 def test_exact_integers_and_fractions_are_weights():
