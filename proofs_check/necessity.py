@@ -13,10 +13,13 @@ from .verdict import Verdict
 __all__ = ["Dropped", "necessity"]
 
 _AROUND = {
-    "d": (2, 3, 4, 5, 6, 7, 8, 9, 10, 20),
+    "d": (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20),
     "m": (1, 2, 3, 4, 5),
-    "eps": ("1", "1.01", "1.5", "2", "4", "100"),
-    "eta1": ("1.01*sqrt(d)", "d/2", "d", "1.5*d", "1.9*d", "2.1*d", "4*d"),
+    "eps": ("-1", "-1e-3", "0", "1", "1.01", "1.5", "2", "4", "100"),
+    "eta1": ("-1", "-1e-3", "0", "1.01*sqrt(d)", "d/2", "d", "1.5*d", "1.9*d", "2.1*d", "4*d"),
+    "eta": ("-100", "-1", "-1e-3", "0"),
+    "alpha_s": ("1e-2", "1", "3", "10"),
+    "H": (0,),
     "C": ("0.01", "0.1", "0.2", "0.3", "0.5", "0.9"),
 }
 """Values tried for a parameter, beside those of the grid."""
@@ -52,7 +55,7 @@ def necessity(claim: Claim, level: str = "quick", cap: int = CAP) -> Iterator[Dr
         outside = [
             p
             for p in probes
-            if within([hypothesis], p, cap) not in (True, None) and within(others, p, cap) is True
+            if _inside([hypothesis], p, cap) is False and _inside(others, p, cap) is True
         ]
         found = [_judge(bare, p, cap) for p in outside]
         failing = [j for j in found if j.verdict is Verdict.FAILS]
@@ -61,11 +64,20 @@ def necessity(claim: Claim, level: str = "quick", cap: int = CAP) -> Iterator[Dr
         yield Dropped(hypothesis, len(outside), smallest, unclear)
 
 
+def _inside(hypotheses: list[Hypothesis], point: Point, cap: int) -> bool | None:
+    """Whether the point satisfies them; None also when they make no sense there."""
+    try:
+        found = within(hypotheses, point, cap)
+    except Exception:
+        return None
+    return False if isinstance(found, str) else found
+
+
 def _judge(claim: Claim, point: Point, cap: int) -> Judgement:
-    """Outside its hypotheses a claim may not even make sense: that is no counterexample."""
+    """Outside its hypotheses a claim may raise anything: that is no counterexample."""
     try:
         return judge(claim, point, cap)
-    except (ArithmeticError, ValueError) as error:
+    except Exception as error:
         return Judgement(point, Verdict.ERROR, note=str(error))
 
 

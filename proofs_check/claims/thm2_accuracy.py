@@ -110,6 +110,7 @@ CLAIMS = (
         grid=_window,
         hypotheses=(
             Hypothesis("d >= 3"),
+            Hypothesis("eps > 0"),
             Hypothesis("eta1 > d/2"),
             Hypothesis("eta1 < d*(d-1)/(d-2)"),
             Hypothesis("eta1 <= d"),
@@ -139,6 +140,7 @@ CLAIMS = (
         grid=_figure,
         hypotheses=(
             Hypothesis("d >= 3"),
+            Hypothesis("eps > 0"),
             Hypothesis("eta1 > 0"),
             Hypothesis("eta1 <= sqrt(d)"),
             Hypothesis("C >= 1"),
