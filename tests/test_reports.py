@@ -31,6 +31,7 @@ from proofs_check.judge import judge
 from proofs_check.notation import as_html, as_latex
 from proofs_check.outcome import Coverage
 from proofs_check.point import Point
+from proofs_check.replay import SHIPPED, read, replay
 from proofs_check.report import FINDINGS, Report, exit_code
 from proofs_check.report_plot import SERIES, constants, slack
 from proofs_check.report_text import brief, headed, heading, margin, summary
@@ -493,3 +494,12 @@ def test_findings_stand_first_in_every_format(report):
         text = output.render(report, name)
         first, second = text.index("Known findings"), text.index("Proposition 1")
         assert first < second
+
+
+def test_the_shipped_report_is_of_the_default_grid_and_can_be_replayed():
+    shipped = json.loads(SHIPPED.read_text(encoding="utf-8"))
+    assert shipped["grid"] == "default"
+    assert "unfinished" not in shipped
+    entries = [entry for entry in read(SHIPPED) if entry["id"] in FAST]
+    assert len(entries) == len(FAST)
+    assert all(item.agrees for item in replay(entries))
