@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from . import _validate as check
 from . import certified_balls as balls
-from .ball import Ball, adaptive, ball, compare, enclose, relatively_narrow
+from .ball import Ball, adaptive, ball, enclose, relatively_narrow, sign
 from .certified_inputs import (
     read_digits,
     read_dimension,
@@ -290,10 +290,11 @@ def _converges(x: balls.BallPhases, eta3: Exact, steps: int | float) -> bool:
     """Whether phase 3 is known to have a result; raises when it is known to diverge."""
     if steps == 0:
         return True
-    order = compare(ball(eta3) * x.largest_eigenvalue, 2)
-    if order == 1 or (order == 0 and math.isinf(steps)):
+    # 2 - eta3 lambda_max, which decides also where lambda_max is close to 1/2
+    margin = sign((2 - ball(eta3) / 2) + ball(eta3) * x.deficit)
+    if margin == -1 or (margin == 0 and math.isinf(steps)):
         raise Diverged(
             f"eta3 = {eta3}: output training diverges above 2 / lambda_max ="
             f" {2 / float(x.largest_eigenvalue.mid()):.6g}; pass a smaller learning rate."
         )
-    return order is not None
+    return margin is not None

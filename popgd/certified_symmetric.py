@@ -74,6 +74,7 @@ class BallPhases(NamedTuple):
     minimum: Ball
     largest_eigenvalue: Ball
     smallest_eigenvalue: Ball
+    deficit: Ball  # 1/2 - largest_eigenvalue, relatively as accurate as the moments
 
 
 def moments(gap: Ball | float, d: int) -> Moments:
@@ -254,6 +255,7 @@ def three_phase(d: int, eta1: Any, eta2: Any, eta3: Any, steps: int | float) -> 
         minimum=best.value,
         largest_eigenvalue=largest,
         smallest_eigenvalue=smallest,
+        deficit=deficit(d, m),
     )
 
 
@@ -265,6 +267,21 @@ def eigenvalues(d: int, m: Moments) -> tuple[Ball, Ball]:
         return a.max(c), a.min(c)
     largest = (a + c + (power(a - c, 2) + 4 * off).sqrt()) / 2
     return largest, (a * c - off) / largest
+
+
+def deficit(d: int, m: Moments) -> Ball:
+    """1/2 - the larger eigenvalue: 1/2 - M20 = 2 M11 + M02, from which the rest is a shift."""
+    a, c = m.m20, (m.m02 + _HALF) / (d - 1)
+    if sign(a - c) != 1:
+        return _HALF - eigenvalues(d, m)[0]
+    small = 2 * m.m11 + m.m02
+    off = power(m.m11, 2) / (d - 1)
+    return small if sign(off) == 0 else small - _shift(a, c, off)
+
+
+def _shift(a: Ball, c: Ball, off: Ball) -> Ball:
+    """How far each eigenvalue lies from its own diagonal entry."""
+    return 2 * off / ((power(a - c, 2) + 4 * off).sqrt() + abs(a - c))
 
 
 def propagate(
@@ -282,10 +299,12 @@ def propagate(
     if sign(h) == 0:
         return power(1 - eta * a, steps) * error_s, power(1 - eta * c, steps) * error_j
     large, small = eigenvalues(d, m)
-    fast, slow = power(1 - eta * large, steps), power(1 - eta * small, steps)
+    # 1 - eta large: half the rate is exact, and the deficit holds what `large` near 1/2 cannot
+    fast = power((1 - eta / 2) + eta * deficit(d, m), steps)
+    slow = power(1 - eta * small, steps)
     slope = (fast - slow) / (large - small)
     off = power(h, 2) / (d - 1)
-    shift = 2 * off / ((power(a - c, 2) + 4 * off).sqrt() + abs(a - c))
+    shift = _shift(a, c, off)
     target_first = sign(a - c) != -1
     own_s, own_j = (fast, slow) if target_first else (slow, fast)
     shift = -shift if target_first else shift

@@ -218,14 +218,22 @@ class Descent:
         (alpha, beta, residual), slope = self.now.point, self.now.gradient
         heads = self.now.point.heads
         inner = 2 if heads else 1
+        # in two coordinates the residual has a form that does not cancel
+        own = getattr(self.objective, "residual_step", None)
         with np.errstate(all="ignore"):
             if "A" in sizes:
                 alpha = alpha - _over(sizes["A"], inner) * slope.alpha
             if "O" in sizes:
                 move = _over(sizes["O"], inner) * slope.beta
+                if own is not None:
+                    residual = own(*self.now.point, sizes["O"])
+                else:
+                    total = move.sum(axis=-2) if heads else move
+                    residual = residual - total[..., self.targets]
                 beta = beta - move
-                total = move.sum(axis=-2) if heads else move
-                residual = residual - total[..., self.targets]
+                if not heads:
+                    # two sums would drift apart where a run goes far out and comes back
+                    beta[..., self.targets] = 2.0 + residual
         self.now = self._look(self.now.step + 1, Weights(alpha, beta, residual), gradient)
 
     def _look(self, step: int, point: Weights, gradient: bool = True) -> Snapshot:

@@ -106,7 +106,7 @@ def _variance_condition(q: Any) -> Any:
 def _component_errors(descent: OutputDescent, rate: Any, turn: Any) -> tuple[Any, Any]:
     """Errors of the eigencomponents of start minus minimiser, in (beta_s, sqrt(d-1) beta_j)."""
     root, best = np.sqrt(descent.quadratic.d - 1), descent.minimum
-    _, _, x, y = descent._spectrum
+    _, _, x, y, _ = descent._spectrum
     x, y, (one, two) = np.abs(x), np.abs(y), (np.abs(part) for part in descent._parts)
     size, other = np.abs(descent.v), root * np.abs(descent.beta)
     least, last = best.residual_target, root * best.beta_background

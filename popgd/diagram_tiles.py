@@ -154,6 +154,6 @@ def _accuracies(descent: Any, steps: float, lost: Any) -> tuple[Any, Any]:
 
     d, gap = int(descent.quadratic.d), descent.quadratic.gap
     before = accuracies(d, gap, descent.v, descent.beta)
-    v, beta = descent.weights(steps)
+    v, beta, _ = descent.weights(steps)
     after = accuracies(d, gap, np.where(lost, -2.0, v), np.where(lost, 0.0, beta))
     return before, np.where(lost, np.nan, after)

@@ -121,17 +121,23 @@ class Reduced:
         beta = np.stack([found.beta_target, found.beta_background], axis=-1)
         return OutputMinimum(found.value, beta, np.asarray(found.residual_target)[..., None])
 
+    def residual_step(
+        self, alpha: np.ndarray, beta: np.ndarray, residual: np.ndarray, rate: Any
+    ) -> np.ndarray:
+        """The residual after one output step, also where the step nearly cancels it."""
+        return self.at(alpha).residual_step(residual[..., 0], beta[..., 1], rate)[..., None]
+
     def output_descent(
         self, alpha: np.ndarray, beta: np.ndarray, residual: np.ndarray, rate: Any
     ) -> Callable[[int], Weights] | None:
         """Steps -> weights after so many output steps in closed form; None where they diverge."""
         q = self.at(alpha)
         descent = OutputDescent(q, residual[..., 0], beta[..., 1], rate)
-        if np.any(rate * descent.lambda_max > 2):
+        if np.any(descent.margin < 0):
             return None
 
         def after(steps: int) -> Weights:
-            target, background = descent.weights(float(steps))
+            target, background, _ = descent.weights(float(steps), bool(steps % 2))
             pair = np.stack(np.broadcast_arrays(2 + target, background), axis=-1)
             return Weights(alpha, pair, np.asarray(target)[..., None])
 

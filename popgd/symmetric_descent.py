@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .symmetric_quadratic import SMALL, OutputQuadratic, SymmetricMinimum
+from .symmetric_quadratic import CLOSE, SMALL, OutputQuadratic, SymmetricMinimum
 
 __all__ = ["OutputDescent"]
 
@@ -44,52 +44,73 @@ class OutputDescent:
         return self.quadratic.minimum()
 
     @cached_property
-    def _spectrum(self) -> tuple[Any, Any, Any, Any]:
-        """lambda_1 >= lambda_2 and the first unit eigenvector; the second is (-y, x)."""
+    def _spectrum(self) -> tuple[Any, Any, Any, Any, Any]:
+        """lambda_1 >= lambda_2, the first unit eigenvector, 1/2 - lambda_1.
+
+        The second eigenvector is (-y, x).
+        """
         q = self.quadratic
         n = q.d - 1
-        a, v = q.m20, q.variance
+        a, v = np.where(q.deficit < CLOSE, 0.5 - q.deficit, q.m20), q.variance
         m11 = q.rho * a
         cross, c = 2 * m11 / np.sqrt(n), (v + q.rho * m11 + 0.5) / n
         difference = a - c
         spread = np.sqrt(difference * difference + cross * cross)
         largest = (a + c + spread) / 2
-        smallest = a * (v + 0.5) / n / largest
+        smallest = np.minimum(a * (v + 0.5) / n / largest, largest)
         long = np.abs(difference) + spread
         x = np.where(difference >= 0, long, cross)
         y = np.where(difference >= 0, cross, long)
         norm = np.sqrt(x * x + y * y)
         flat = norm == 0
         norm = np.where(flat, 1.0, norm)
-        return largest, smallest, np.where(flat, 1.0, x / norm), y / norm
+        shift = cross * cross / (2 * np.where(flat, 1.0, long))
+        deficit = np.where(difference >= 0, q.deficit - shift, 0.5 - largest)
+        return largest, smallest, np.where(flat, 1.0, x / norm), y / norm, deficit
 
     @property
     def lambda_max(self) -> Any:
         """Largest eigenvalue of the output Hessian."""
         return self._spectrum[0]
 
+    @property
+    def margin(self) -> Any:
+        """2 - eta lambda_max: descent diverges where it is negative."""
+        return self._rates[0][1]
+
     @cached_property
     def _parts(self) -> tuple[Any, Any]:
         """Components of the start's distance to the minimiser."""
-        _, _, x, y = self._spectrum
+        _, _, x, y, _ = self._spectrum
         target = self.v - self.minimum.residual_target
         background = np.sqrt(self.quadratic.d - 1) * (self.beta - self.minimum.beta_background)
         return x * target + y * background, x * background - y * target
 
     @cached_property
+    def _rates(self) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+        """1 - eta lambda and 2 - eta lambda for both eigenvalues."""
+        largest, smallest, _, _, deficit = self._spectrum
+        # half the rate is exact, and lambda near 1/2 enters through its small deficit
+        half, rest, x = self.eta / 2, self.eta * deficit, self.eta * largest
+        near = deficit < CLOSE
+        one = np.where(near, (1 - half) + rest, 1 - x), np.where(near, (2 - half) + rest, 2 - x)
+        return one, (1 - self.eta * smallest, 2 - self.eta * smallest)
+
+    @cached_property
     def _log_factors(self) -> tuple[Any, Any]:
         """ln |1 - eta lambda| for both eigenvalues."""
-        return _log_factor(self.eta * self._spectrum[0]), _log_factor(self.eta * self._spectrum[1])
+        one, two = self._rates
+        largest, smallest = self._spectrum[:2]
+        return _log_factor(self.eta * largest, *one), _log_factor(self.eta * smallest, *two)
 
     def diverged(self, steps: Any) -> Any:
         """Where there is no number: eta lambda > 2 and any step, or = 2 and infinitely many."""
-        x = self.eta * self.lambda_max
-        return ((x > 2) & (steps > 0)) | ((x == 2) & np.isinf(steps))
+        return ((self.margin < 0) & (steps > 0)) | ((self.margin == 0) & np.isinf(steps))
 
     @cached_property
     def _terms(self) -> tuple[Any, Any, Any, Any, Any]:
         """Floor, then amplitude and logarithm of the factor of each exponential."""
-        largest, smallest, _, _ = self._spectrum
+        largest, smallest = self._spectrum[:2]
         (one, two), (f1, f2) = self._parts, self._log_factors
         return (
             self.minimum.value,
@@ -101,7 +122,8 @@ class OutputDescent:
 
     def risk(self, steps: Any) -> Any:
         """L after `steps` steps; inf where the descent diverges."""
-        return np.where(self.diverged(steps), np.inf, _risk(steps, *self._terms))
+        moved = np.where(self.diverged(steps), np.inf, _risk(steps, *self._terms))
+        return np.where(steps == 0, self.quadratic.risk(self.v, self.beta), moved)
 
     def log_risk(self, steps: Any) -> Any:
         """ln L after `steps` steps, through logarithms where L is tiny."""
@@ -116,24 +138,32 @@ class OutputDescent:
 
     @cached_property
     def _log_amplitudes(self) -> tuple[Any, Any]:
-        largest, smallest, _, _ = self._spectrum
+        largest, smallest = self._spectrum[:2]
         one, two = self._parts
         return (
             np.log(largest / 2) + 2 * np.log(np.abs(one)),
             np.log(smallest / 2) + 2 * np.log(np.abs(two)),
         )
 
-    def weights(self, steps: Any) -> tuple[Any, Any]:
-        """Target residual and background weight after `steps` steps; NaN where diverged."""
-        largest, smallest, x, y = self._spectrum
+    def weights(self, steps: Any, odd: Any = None) -> tuple[Any, Any, Any]:
+        """Target residual, background weight, and how far the target's weight has moved.
+
+        NaN where diverged. `odd` is the parity of `steps` where a double cannot hold it.
+        """
+        _, _, x, y, _ = self._spectrum
         (one, two), (f1, f2), best = self._parts, self._log_factors, self.minimum
-        left = (_power(self.eta * largest, f1, steps), _power(self.eta * smallest, f2, steps))
+        if odd is None:
+            odd = np.mod(np.where(np.isinf(steps), 0.0, steps), 2) == 1
+        (k1, _), (k2, _) = self._rates
+        left = (_power(odd & (k1 < 0), f1, steps), _power(odd & (k2 < 0), f2, steps))
         root = np.sqrt(self.quadratic.d - 1)
         target = _combine(self.v, best.residual_target, (x * one, -y * two), left)
         shares = (y * one / root, x * two / root)
         background = _combine(self.beta, best.beta_background, shares, left)
-        lost = self.diverged(steps)
-        return np.where(lost, np.nan, target), np.where(lost, np.nan, background)
+        moved = left[0][1] * (x * one) - left[1][1] * (y * two)
+        still, lost = steps == 0, self.diverged(steps)
+        found = (np.where(still, self.v, target), np.where(still, self.beta, background), moved)
+        return tuple(np.where(lost, np.nan, z) for z in found)  # type: ignore[return-value]
 
     def steps_to_reach(self, epsilon: Any) -> Any:
         """Smallest integer T with risk(T) <= epsilon, as float; inf if there is none.
@@ -144,7 +174,7 @@ class OutputDescent:
         floor, b1, f1, b2, f2 = self._terms
         # a component that does not decay belongs to the floor
         room = epsilon - floor - np.where(f1 == 0, b1, 0.0) - np.where(f2 == 0, b2, 0.0)
-        never = (room <= 0) | (self.eta * self.lambda_max > 2)
+        never = (room <= 0) | (self.margin < 0)
         steps = np.where(start <= epsilon, 0.0, np.where(never, np.inf, 1.0))
         todo = np.flatnonzero(steps == 1)
         if todo.size:
@@ -160,9 +190,10 @@ class OutputDescent:
         return steps
 
 
-def _log_factor(x: Any) -> Any:
-    """ln |1 - x|, each digit kept near x = 0 and near x = 2."""
-    return np.log1p(np.where(x < 1, -x, x - 2))
+def _log_factor(x: Any, left: Any, margin: Any) -> Any:
+    """ln |1 - x| from x, 1 - x or 2 - x, whichever holds its digits."""
+    middle = (x > 0.5) & (x < 1.5)
+    return np.where(middle, np.log(np.abs(left)), np.log1p(np.where(x < 1, -x, -margin)))
 
 
 def _times(steps: Any, log: Any) -> Any:
@@ -171,9 +202,8 @@ def _times(steps: Any, log: Any) -> Any:
     return np.where((steps == 0) | (log == 0), 0.0, product)
 
 
-def _power(x: Any, log: Any, steps: Any) -> tuple[Any, Any]:
-    """F = (1 - x)^steps with the sign of odd powers, and F - 1."""
-    odd = (x > 1) & (np.mod(np.where(np.isinf(steps), 0.0, steps), 2) == 1)
+def _power(odd: Any, log: Any, steps: Any) -> tuple[Any, Any]:
+    """F = (1 - x)^steps, negative where `odd`, and F - 1."""
     exponent = _times(steps, log)
     moved = np.expm1(exponent)
     size = np.exp(exponent)

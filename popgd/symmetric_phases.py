@@ -17,6 +17,7 @@ from .symmetric_descent import OutputDescent
 from .symmetric_moments import dimensions
 from .symmetric_quadratic import OutputQuadratic, plain, quadratic
 from .symmetric_state import State, check_shapes, check_state, check_table
+from .symmetric_steps import StepCount, read_steps
 
 __all__ = ["ThreePhase", "phase1", "phase2", "phase3", "steps_to_reach", "three_phase"]
 
@@ -112,11 +113,11 @@ def phase3(state: State, d: Any, eta3: Any = 1.0, steps: Any = math.inf) -> Stat
     Source: THEORY 5. Error: estimated, 1e-14 plus the conditioning 1e-15 * 2 T lambda.
     """
     check_state("state", state)
-    sizes, eta, count = dimensions(d), _rate("eta3", eta3), _steps(steps)
-    check_shapes(state=_shape_of(state), d=sizes, eta3=eta, steps=count)
+    sizes, eta, count = dimensions(d), _rate("eta3", eta3), read_steps(steps)
+    check_shapes(state=_shape_of(state), d=sizes, eta3=eta, steps=count.value)
     with np.errstate(all="ignore"):
         descent = _descent(state, quadratic(state.gap, sizes), eta)
-        lost = descent.diverged(count)
+        lost = descent.diverged(count.value)
         if np.any(lost):
             raise Diverged(_divergence(descent, lost))
         return _after(state, descent, count)
@@ -138,7 +139,7 @@ class ThreePhase:
     ----------
     d : int or array
     steps : float or array
-        Steps of phase 3.
+        Steps of phase 3; integers where a float would not hold them.
     states : tuple of three State
         After phases 1, 2 and 3; NaN output weights after phase 3 where `diverged`.
     risks : tuple of three floats or arrays
@@ -176,7 +177,7 @@ class ThreePhase:
                         second.residual, np.asarray(second.beta_background)
                     )
                 ),
-                plain(self._descent.log_risk(np.asarray(self.steps))),
+                plain(self._descent.log_risk(np.asarray(self.steps, dtype=float))),
             )
 
     @cached_property
@@ -266,37 +267,44 @@ def three_phase(
     >>> result.gap > 0 and result.risks[2] < result.risks[0]
     True
     """
-    sizes, count = dimensions(d), _steps(steps)
+    sizes, count = dimensions(d), read_steps(steps)
     rates = [_rate(name, x) for name, x in (("eta1", eta1), ("eta2", eta2), ("eta3", eta3))]
     if start is not None:
         check_state("start", start)
     check_table(table, sizes)
     check_shapes(
-        d=sizes, eta1=rates[0], eta2=rates[1], eta3=rates[2], steps=count, start=_shape_of(start)
+        d=sizes,
+        eta1=rates[0],
+        eta2=rates[1],
+        eta3=rates[2],
+        steps=count.value,
+        start=_shape_of(start),
     )
     with np.errstate(all="ignore"):
         return _three_phase(sizes, rates, count, start, table)
 
 
-def _three_phase(d: Any, rates: list, steps: Any, start: State | None, table: Any) -> ThreePhase:
+def _three_phase(
+    d: Any, rates: list, count: StepCount, start: State | None, table: Any
+) -> ThreePhase:
     first = quadratic(np.asarray(start.gap if start else 0.0), d, table)
     one = _phase1(d, rates[0], start, first)
     two = _phase2(one, rates[1], first)
     descent = _descent(two, quadratic(two.gap, d, table), rates[2])
-    three = _after(two, descent, steps)
+    three = _after(two, descent, count)
     risks = (
         first.risk(np.asarray(one.residual), np.asarray(one.beta_background)),
         descent.quadratic.risk(np.asarray(two.residual), np.asarray(two.beta_background)),
-        descent.risk(steps),
+        descent.risk(count.value),
     )
     return ThreePhase(
         d=plain(d.astype(np.int64)),
-        steps=plain(steps),
+        steps=count.shown,
         states=(one, two, three),
         risks=tuple(plain(x) for x in risks),  # type: ignore[arg-type]
         gap=two.gap,
         lambda_max=plain(descent.lambda_max),
-        diverged=plain(descent.diverged(steps)),
+        diverged=plain(descent.diverged(count.value)),
         floor=plain(descent.minimum.value),
         _first=first,
         _descent=descent,
@@ -339,15 +347,6 @@ def _rate(name: str, value: Any) -> np.ndarray:
     )
 
 
-def _steps(value: Any) -> np.ndarray:
-    remedy = "pass whole numbers of steps >= 0, or inf"
-    steps = check.real_array("steps", value, 0.0, remedy=remedy)
-    if (steps != np.floor(steps)).any():
-        bad = steps[steps != np.floor(steps)].flat[0]
-        raise check.refuse("steps", float(bad), "must be a whole number", remedy)
-    return steps
-
-
 def _shape_of(state: State | None) -> Any:
     if state is None:
         return 0.0
@@ -364,8 +363,8 @@ def _phase1(d: Any, eta: Any, start: State | None, q: OutputQuadratic | None) ->
         )
     q = quadratic(np.asarray(start.gap), d) if q is None else q
     residual, beta = np.asarray(start.residual), np.asarray(start.beta_background)
-    slope, background = q.gradient(residual, beta)
-    v = residual - eta * slope
+    _, background = q.gradient(residual, beta)
+    v = q.residual_step(residual, beta, eta)
     return State.trusted(
         start.alpha_target, start.alpha_background, 2 + v, beta - eta * background, v
     )
@@ -388,6 +387,10 @@ def _descent(state: State, q: OutputQuadratic, eta: Any) -> OutputDescent:
     return OutputDescent(q, np.asarray(state.residual), np.asarray(state.beta_background), eta)
 
 
-def _after(state: State, descent: OutputDescent, steps: Any) -> State:
-    v, beta = descent.weights(steps)
-    return State.trusted(state.alpha_target, state.alpha_background, 2 + v, beta, v)
+def _after(state: State, descent: OutputDescent, count: StepCount) -> State:
+    v, beta, moved = descent.weights(count.value, count.odd)
+    start = np.asarray(state.beta_target)
+    # a weight near zero holds digits that its distance to 2 does not
+    near = np.abs(start) + np.abs(moved) < 1
+    target = np.where(count.value == 0, start, np.where(near, start + moved, 2 + v))
+    return State.trusted(state.alpha_target, state.alpha_background, target, beta, v)

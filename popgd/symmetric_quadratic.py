@@ -18,6 +18,8 @@ __all__ = ["OutputQuadratic", "SymmetricMinimum", "plain", "quadratic"]
 
 # below this a risk has lost digits to underflow and its logarithm is summed from logarithms
 SMALL = 1e-280
+# where 1/2 - lambda is below this, 1 - eta lambda is formed from it
+CLOSE = 0.125
 
 
 class SymmetricMinimum(NamedTuple):
@@ -72,6 +74,12 @@ class OutputQuadratic:
         return self.rho_scaled * self.decay * self.decay
 
     @property
+    def deficit(self) -> np.ndarray:
+        """1/2 - M20 = 2 M11 + M02 (P(+) = 1/2), whose digits M20 near 1/2 cannot hold."""
+        fall = np.where(self.gap < 0, 1.0, self.decay)
+        return 2 * self.m.m11 * self.decay * self.decay + self.m.m02 * fall * fall * fall * fall
+
+    @property
     def variance(self) -> np.ndarray:
         """V = M02 - M11^2/M20."""
         fall = np.where(self.gap < 0, 1.0, self.decay)
@@ -113,6 +121,12 @@ class OutputQuadratic:
         u = beta - 2
         slope = self.m20 * (v + u * self.rho)
         return slope, (self.rho * slope + self.variance * u + beta / 2) / (self.d - 1)
+
+    def residual_step(self, v: Any, beta: Any, eta: Any) -> Any:
+        """Target residual after one output step of size eta, also where eta M20 is close to 1."""
+        pull = (beta - 2) * self.rho * self.m20
+        small = v * ((1 - eta / 2) + eta * self.deficit) - eta * pull
+        return np.where(self.deficit < CLOSE, small, v - eta * self.gradient(v, beta)[0])
 
     def attention_gradient(self, v: Any, beta_target: Any, beta: Any) -> Any:
         """dL/dalpha_s."""

@@ -1,6 +1,7 @@
 """Three-phase training in closed form against step-by-step descent and references."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import symmetric_words as brute
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from popgd import symmetric
+from popgd import certified, symmetric
 from popgd.errors import BadParameter, Diverged
 from popgd.symmetric import State
 
@@ -277,6 +278,77 @@ def test_absurd_rates_overflow_to_infinity_not_to_nan():
     assert result.risks[2].tolist() == [math.inf, result.floor]
     assert result.log_risks[0] == pytest.approx(2 * math.log(1e300) + math.log(1 / 2500), rel=0.01)
     assert not np.isnan(result.states[2].beta_target).any()
+
+
+@pytest.mark.parametrize("gap", [20, 40, 100])
+@pytest.mark.parametrize("eta", [2, "1.999", 4])
+def test_a_step_that_all_but_removes_the_residual_keeps_its_digits(gap, eta):
+    # references: one step along the certified gradient, 120 digits
+    slope = certified.symmetric_gradient(50, gap, 0, 0, digits=120)
+    rate = Fraction(float(eta))
+    residual = -2 - rate * slope.beta_target.midpoint
+    background = -rate * slope.beta_background.midpoint
+    risk = certified.symmetric_risk(50, gap, 2 + residual, background, residual, digits=20)
+    start = State(gap, 0.0, 0.0, 0.0)
+    one = symmetric.phase3(start, 50, float(eta), 1)
+    again = symmetric.phase1(50, float(eta), start)
+    run = symmetric.three_phase(50, 0.0, 0.0, float(eta), 1, State(gap, 0.0, 0.0, 0.0))
+    for found in (one, again):
+        assert found.residual == pytest.approx(float(residual), rel=CLOSE)
+        assert symmetric.risk(found, 50) == pytest.approx(float(risk.midpoint), rel=CLOSE)
+    assert one.beta_background == pytest.approx(float(background), rel=CLOSE)
+    assert run.risks[2] > 0
+    direct = symmetric.phase3(run.states[1], 50, float(eta), 1)
+    assert run.risks[2] == pytest.approx(symmetric.risk(direct, 50), rel=CLOSE)
+
+
+def test_three_phases_at_rate_two_keep_the_residual():
+    truth = certified.three_phase(50, 1, 10**5, 2, 1, 20)
+    found = symmetric.three_phase(50, 1.0, 1e5, 2.0, 1)
+    # the gap of 70 is right to its last digit, and e^-gap magnifies that
+    allowed = CLOSE + 1e-15 * abs(found.gap)
+    residual = float(truth.final_residual.midpoint)
+    assert residual == pytest.approx(-4.605e-31, rel=1e-3)
+    assert found.states[2].residual == pytest.approx(residual, rel=allowed)
+    assert found.risks[2] == pytest.approx(float(truth.risks[3].midpoint), rel=2 * allowed)
+
+
+@pytest.mark.parametrize("rate", [4.0])
+def test_rate_four_converges_where_the_largest_eigenvalue_is_just_below_a_half(rate):
+    # lambda_max = 1/2 - 2e^-40 or so: too close for a double, below all the same
+    found = symmetric.phase3(State(40.0, 0.0, 0.0, 0.0), 50, rate)
+    best = symmetric.minimize_output(40.0, 50)
+    assert found.residual == best.residual_target
+
+
+@pytest.mark.parametrize("steps", [10**16 + 1, 2**53 + 1, 10**16, 10**30 + 1])
+def test_whole_numbers_beyond_two_to_the_53_keep_their_parity(steps):
+    # eta lambda = 2 on every weight: the residual -1 changes sign at each step
+    for count in (steps, [steps, math.inf, 3], np.array([steps, 1], dtype=object)):
+        found = symmetric.three_phase(2, 1.0, 1.0, 4.0, count)
+        residual = np.ravel(found.states[2].residual)[0]
+        assert residual == (1 if steps % 2 else -1)
+        assert np.ravel(np.asarray(found.steps, dtype=object))[0] == steps
+    assert symmetric.phase3(State(0.0, 0.0, 1.0, 0.0), 2, 4.0, steps).residual == residual
+    assert math.isfinite(found.log_risks[2][0])
+
+
+@given(d=sizes, eta1=rates, eta2=rates, eta3=st.floats(0, 4))
+@example(d=10**6, eta1=1.2268334561473553e-05, eta2=86774489.36, eta3=0.002)
+def test_no_steps_change_nothing(d, eta1, eta2, eta3):
+    result = symmetric.three_phase(d, eta1, eta2, eta3, 0)
+    assert vars(result.states[2]) == vars(result.states[1])
+    assert result.risks[2] == result.risks[1]
+
+
+def test_tiny_weights_keep_their_relative_digits():
+    d, rates = 10**6, (1.2268334561473553e-05, 86774489.36, 0.002)
+    for steps in (1, 7, 1000):
+        found = symmetric.three_phase(d, *rates, steps).states[2]
+        truth = certified.three_phase(d, *rates, steps, 20)
+        assert found.beta_target == pytest.approx(float(truth.final_target.midpoint), rel=1e-12)
+        background = float(truth.final_background.midpoint)
+        assert found.beta_background == pytest.approx(background, rel=1e-12)
 
 
 def test_negative_control_a_wrong_phase_order_is_noticed():

@@ -8,6 +8,7 @@ from enumeration import EveryWord
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from popgd import certified
 from popgd.errors import BadParameter, NotAvailable
 from popgd.languages import Occurrence, Or
 from popgd.plans import Phase
@@ -127,6 +128,20 @@ def test_risks_far_below_rounding_keep_their_digits():
     again = train(PopulationRisk(Occurrence(50)), "O(0x)", *run.final, path="general")
     assert 0 < run.risk[-1] < 1e-80
     np.testing.assert_allclose(again.risk[0], run.risk[-1], rtol=1e-10)
+
+
+@pytest.mark.parametrize("plan", ["O(1x, lr=2)", "joint(1x, lr=2)"])
+def test_a_step_that_all_but_removes_the_residual_keeps_its_digits(plan):
+    # reference: one step along the certified gradient, 60 digits
+    alpha = np.r_[40.0, np.zeros(49)]
+    run = train(PopulationRisk(Occurrence(50)), plan, alpha=alpha, beta=np.zeros(50))
+    slope = certified.symmetric_gradient(50, 40, 0, 0, digits=60)
+    residual = -2 - 2 * slope.beta_target.midpoint
+    assert run.path == "symmetric"
+    assert run.residual[-1, 0] == pytest.approx(float(residual), rel=TINY)
+    background = -2 * slope.beta_background.midpoint
+    risk = certified.symmetric_risk(50, 40, 2 + residual, background, residual)
+    assert run.risk[-1] == pytest.approx(float(risk.midpoint), rel=TINY * 10)
 
 
 def test_joint_training_moves_the_output_before_the_attention():
