@@ -34,6 +34,7 @@ TABLE_DROP = 2e-16
 ULPS = 16.0
 
 
+@np.errstate(under="ignore")
 def accuracy(state: State, d: Any, table: AccuracyTable | None = None) -> Any:
     """Probability that the sign of the prediction is the label, sign(0) being -1.
 

@@ -35,6 +35,7 @@ class Moments(NamedTuple):
     m12: Any
 
 
+@np.errstate(under="ignore")
 def moments(gap: Any, d: Any, scaled: bool = False) -> Moments:
     """Moments of the target's attention over positive words, at equal background weights.
 
@@ -234,6 +235,7 @@ def uniform_moments(d: Any) -> Moments:
     return Moments(*(float(m) for m in result)) if sizes.ndim == 0 else result
 
 
+@np.errstate(under="ignore")
 def moments_error_bound(gap: Any, d: Any) -> Any:
     """Relative error that no moment from `moments` exceeds, rounding included.
 

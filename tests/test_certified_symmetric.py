@@ -174,6 +174,46 @@ def test_three_phase_at_ten_to_the_twelve_symbols_and_steps():
     assert found.risks[3].compare("1e-13") == -1
 
 
+RATE_TWO = [(50, 1, 10**6, 2, 1), (50, 1, 10**7, 2, 1), (50, 1, 10**7, 2, 5), (50, 1, 10**7, 4, 9)]
+
+
+@pytest.mark.parametrize("run", RATE_TWO)
+def test_a_rate_of_one_over_the_largest_eigenvalue_needs_no_digits_of_the_gap(run, monkeypatch):
+    # 1 - eta3 lambda_max ~ e^-gap, below 10^-3000 here, from numbers of 15 digits
+    monkeypatch.setattr(b, "CAP", 300)
+    monkeypatch.setitem(b.adaptive.__kwdefaults__, "cap", 300)
+    found = c.three_phase(*run)
+    d, _, _, eta3, steps = run
+    m = c.moments(found.gap.midpoint, d, 30)
+    assert found.risks[3].relative_width < 1e-14
+    assert found.final_residual.relative_width < 1e-14
+    if steps == 1:
+        # one step: r + eta3 (r (2 M11 + M02) - u M11) at r (1 - eta3/2) = 0
+        r, u = found.beta_target.midpoint - 2, found.beta_background.midpoint - 2
+        m11, m02 = m.m11.midpoint, m.m02.midpoint
+        truth = eta3 * (r * (2 * m11 + m02) - u * m11)
+        # the gap is known to 15 digits, which e^-gap magnifies by the gap
+        assert abs(found.final_residual.midpoint / truth - 1) < Fraction(1, 10**10)
+
+
+def test_a_residual_beyond_every_exponent_is_bounded_at_once():
+    found = c.three_phase(3, "2.77e-4", "1.83e22", 2, 1)
+    assert found.final_residual.bounds[1] <= Fraction(1, 10**99_000)
+    assert found.risks[3].relative_width < 1e-14
+    assert c.three_phase(2, 1, 1, 2, 1).final_residual.sign() == 0
+
+
+def test_one_step_at_rate_two_agrees_with_the_gradient_at_high_precision():
+    # by the plain residual - eta gradient, with digits enough to afford its cancellation
+    found = c.three_phase(50, 1, 10**4, 2, 1, 20)
+    gap = c.three_phase(50, 1, 10**4, 2, 1, 80).gap.midpoint
+    beta = c.three_phase(50, 1, 10**4, 2, 0, 80)
+    target, background = beta.beta_target.midpoint, beta.beta_background.midpoint
+    slope = c.symmetric_gradient(50, gap, target, background, digits=60)
+    truth = target - 2 - 2 * slope.beta_target.midpoint
+    assert abs(found.final_residual.midpoint / truth - 1) < Fraction(1, 10**18)
+
+
 def test_a_huge_attention_step_is_handled():
     found = c.three_phase(3, 1, 10**30, 1, 50)
     assert found.gap.compare(10**28) == 1

@@ -213,3 +213,21 @@ def test_bad_arguments_are_named(gap, d, words):
     with pytest.raises(BadParameter) as caught:
         symmetric.moments(gap, d)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("gap", [700.0, -700.0, 760.0, -1e4, math.inf, [700.0, -750.0]])
+def test_callers_who_raise_on_every_float_event_are_served(gap):
+    state = symmetric.State(gap, 0.0, 1.5, 0.1)
+    calls = (
+        lambda: symmetric.moments(gap, 50),
+        lambda: symmetric.moments(gap, 50, scaled=True),
+        lambda: symmetric.moments_error_bound(gap, 50),
+        lambda: symmetric.minimize_output(gap, 50),
+        lambda: symmetric.accuracy(state, 50),
+        lambda: symmetric.risk(state, 50),
+    )
+    for call in calls:
+        expected = call()
+        with np.errstate(all="raise"):
+            found = call()
+        np.testing.assert_array_equal(found, expected)
