@@ -87,7 +87,10 @@ class TrialRun:
         """Plain data for JSON."""
         data: dict[str, Any] = asdict(self)
         found = self.summary()
-        data["summary"] = {name: getattr(found, name) for name in vars(found)}
+        data["summary"] = {
+            name: part._asdict() if isinstance(part, Line) else part
+            for name, part in vars(found).items()
+        }
         for entry in data["constants"]:
             entry["rates"] = [{"C": k, "rate": v} for k, v in entry["rates"].items()]
         return data
