@@ -22,12 +22,15 @@ __all__ = [
     "real",
     "real_array",
     "refuse",
+    "same_weight",
     "symbol",
     "symbols",
     "weights",
 ]
 
 BEYOND = "is beyond the range of float64, 1.8e308"
+# room for rounding along long runs, not for a slip
+SAME = 1e-9
 _LIMIT = "replace NaN; write a limit alpha -> +-infinity as popgd.Tiers(tier, offset)"
 
 
@@ -186,6 +189,15 @@ def weights(name: str, value: Any, d: int, *, heads: bool = False) -> np.ndarray
             _LIMIT if name == "alpha" else remedy,
         )
     return array
+
+
+def same_weight(name: str, beta: Any, residual: Any) -> None:
+    """Refuse a residual that is not beta - 2: two descriptions of one weight must agree."""
+    with np.errstate(all="ignore"):
+        off = np.abs(np.asarray(beta) - 2 - residual)
+    if np.any(off > SAME * (1 + np.abs(beta))):
+        rule = f"must be {name.replace('residual', 'beta')} - 2"
+        raise refuse(name, residual, rule, "leave it out, or pass both for the same weight")
 
 
 def symbol(name: str, value: Any, d: int) -> int:

@@ -21,6 +21,10 @@ STOPS = ("until", "diverged", "interrupted", "error")
 """Reasons that end the plan, not only the phase."""
 
 
+DRIFT = 1e-10
+"""Distance of beta - 2 from the residual carried beside it, beyond which beta follows."""
+
+
 @dataclass(frozen=True)
 class Rules:
     """When to stop and what to record.
@@ -232,8 +236,7 @@ class Descent:
                     residual = residual - total[..., self.targets]
                 beta = beta - move
                 if not heads:
-                    # two sums would drift apart where a run goes far out and comes back
-                    beta[..., self.targets] = 2.0 + residual
+                    _together(beta, residual, self.targets)
         self.now = self._look(self.now.step + 1, Weights(alpha, beta, residual), gradient)
 
     def _look(self, step: int, point: Weights, gradient: bool = True) -> Snapshot:
@@ -290,3 +293,9 @@ class Descent:
 def _over(x: Any, inner: int) -> Any:
     """Batch-shaped numbers against arrays with `inner` more axes."""
     return np.asarray(x)[(..., *(None,) * inner)]
+
+
+def _together(beta: np.ndarray, residual: np.ndarray, targets: Any) -> None:
+    """Keep the two sums from drifting apart where a run goes far out and comes back."""
+    held, wanted = beta[..., targets], 2.0 + residual
+    beta[..., targets] = np.where(np.abs(held - wanted) > DRIFT, wanted, held)

@@ -254,9 +254,11 @@ class PopulationRisk:
             alpha = Tiers(rows(alpha.tier, self.d), rows(alpha.offset, self.d))
         else:
             alpha = rows(alpha, self.d)
+        beta = rows(beta, self.d)
         if residual is not None:
             residual = rows(residual, count)
-        return Inputs(alpha, rows(beta, self.d), residual), shape
+            check.same_weight("residual", beta[:, list(self.task.targets)], residual)
+        return Inputs(alpha, beta, residual), shape
 
 
 def _row(rows: Any, i: int) -> Any:

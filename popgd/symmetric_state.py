@@ -15,9 +15,6 @@ from .words import LARGEST_D
 
 __all__ = ["Gradient", "State", "gradient", "log_risk", "minimize_output", "risk"]
 
-# beta_target and residual_target must describe one number: room for rounding, not for a slip
-SAME = 1e-9
-
 
 @dataclass(frozen=True, eq=False)
 class State:
@@ -96,14 +93,7 @@ class State:
                 "let only one of the two attention weights be infinite",
             )
         if self.residual_target is not None:
-            off = np.abs(np.asarray(self.beta_target) - 2 - self.residual_target)
-            if np.any(off > SAME * (1 + np.abs(self.beta_target))):
-                raise check.refuse(
-                    "residual_target",
-                    self.residual_target,
-                    "must be beta_target - 2",
-                    "leave it out, or pass both for the same weight",
-                )
+            check.same_weight("residual_target", self.beta_target, self.residual_target)
 
     @classmethod
     def zero(cls) -> State:

@@ -134,6 +134,10 @@ CASES = [
      "alpha = 701.0: ...exceeds 700...; ...popgd.Tiers(tier, offset)"),
     ("PopulationRisk.value", "shape", lambda: risk(residual=[0, 0]),
      "residual = [0, 0]: ...the last axis must be d = 1; ...of shape (..., 1)"),
+    ("PopulationRisk.value", "contradiction", lambda: risk(beta=[2, 0, 0], residual=[5.0]),
+     "residual = array([[5.]]): must be beta - 2; leave it out, or pass both for the same weight"),
+    ("PopulationRisk.value", "contradiction", lambda: risk(beta=[2, 0, 0], residual=[[0], [1e-6]]),
+     "residual = array([[...: must be beta - 2; leave it out, or pass both for the same"),
     ("PopulationRisk.variance", "shape", lambda: FULL.variance(np.zeros((2, 3)), ZERO),
      "alpha, beta = (2,): must be one pair of vectors; pass shape (3,)"),
     ("MultiHeadRisk.value", "shape", lambda: HEADS.value(ZERO, ZERO),
@@ -303,6 +307,21 @@ def test_what_is_out_of_reach_is_refused_with_another_route(name):
 def test_numbers_of_any_size_are_refused_on_purpose(call, value):
     with pytest.raises(PopgdError):
         call(value)
+
+
+def test_a_residual_finer_than_beta_is_kept():
+    fine = risk(beta=[2, 0, 0], residual=[1e-30])
+    assert risk(beta=np.nextafter([2.0, 0, 0], 3), residual=[0.0]) == risk(beta=[2, 0, 0])
+    assert math.isfinite(fine)
+
+
+def test_a_run_that_goes_far_out_and_comes_back_agrees_with_itself():
+    plan = "O(12x, lr=25) -> O(3000x, lr=1)"
+    run = popgd.train(TASK, plan, path="general")
+    assert np.abs(run.alpha).max() == 0
+    assert run.risk.max() > 1e12
+    assert run.final.beta[0] - 2.0 == pytest.approx(run.final.residual[0], abs=1e-9)
+    assert FULL.value(*run.final) == pytest.approx(FULL.minimize_output(ZERO).value, rel=1e-6)
 
 
 def test_masked_arrays_without_a_masked_entry_are_arrays():
