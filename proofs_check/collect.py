@@ -167,7 +167,8 @@ def judge_share(claim: Claim, level: str, share: int, shares: int, cap: int) -> 
     """Judge one share of a claim's points; what it raises becomes a traceback."""
     result, start = Share(), time.process_time()
     try:
-        if share == 0 and claim.proof is not None:
+        # the first share has the smallest dimensions, the last the proofs
+        if share == shares - 1 and claim.proof is not None:
             _prove(claim, result)
         for index, point in _mine(claim.points(level), share, shares):
             result.judged.append(replace(judge(claim, point, cap), index=index))
