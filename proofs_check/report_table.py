@@ -43,8 +43,10 @@ def print_report(report: Report, console: Console) -> None:
 
 
 def _table(wide: bool) -> Table:
-    style = {"box": box.SIMPLE_HEAD, "show_edge": False} if wide else {"box": None}
-    table = Table(expand=True, pad_edge=False, show_header=wide, **style)
+    table = Table(
+        box=box.SIMPLE_HEAD if wide else None,
+        expand=True, pad_edge=False, show_header=wide, show_edge=False,
+    )  # fmt: skip
     table.add_column("verdict", width=15, overflow="fold")
     if not wide:
         table.add_column("claim", ratio=1, overflow="fold")

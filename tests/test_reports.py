@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import html.parser
-import importlib.util
 import json
 import re
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from claim_files import check_claim, check_file
+from report_helpers import FAST, Balanced, planted, reported
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -19,47 +16,19 @@ from popgd.ball import Enclosure, ball
 from proofs_check import (
     collect,
     output,
-    readme,
     report_html,
     report_latex,
     report_markdown,
     report_table,
 )
 from proofs_check.__main__ import app
-from proofs_check.claim import Claim, Hypothesis, Sharp, Sides
-from proofs_check.judge import judge
-from proofs_check.notation import as_html, as_latex
+from proofs_check.claim import Sharp, Sides
 from proofs_check.outcome import Coverage
 from proofs_check.point import Point
-from proofs_check.replay import SHIPPED, read, replay
 from proofs_check.report import FINDINGS, Report, exit_code
 from proofs_check.report_plot import SERIES, constants, slack
 from proofs_check.report_text import brief, headed, heading, margin, summary
-from proofs_check.verdict import Kind, Mark, Verdict
-
-ROOT = Path(__file__).parents[1]
-FAST = ("prop1.short", "thm1.large", "thm2.start", "thm2.sum")
-NASTY = "a < b & |x|_2^(n-1) >= 100% of #1 {c} \\ ~ $5 `code` *bold* [link](x) 'q' \"r\""
-
-
-def planted(**given) -> Claim:
-    """A claim made for a test."""
-    settings = {
-        "id": "planted",
-        "title": NASTY,
-        "mark": Mark.OURS,
-        "kind": Kind.UPPER_BOUND,
-        "source": "derivation",
-        "sides": lambda point: Sides(1, 2),
-        "grid": lambda level: [Point(d=3), Point(d=5)],
-        **given,
-    }
-    return Claim(**settings)
-
-
-def reported(*outcomes, **given) -> Report:
-    order = [outcome.claim.id for outcome in outcomes]
-    return Report.of(outcomes, given.pop("order", order), "quick", 768, **given)
+from proofs_check.verdict import Kind
 
 
 @pytest.fixture(scope="module")
@@ -68,79 +37,6 @@ def report() -> Report:
     raising = collect.run_here(planted(id="raises", sides=lambda p: 1 / 0))
     nasty = collect.run_here(planted())
     return reported(*found, raising, nasty)
-
-
-# Words
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("beta~ >= 1", "β̃ ≥ 1"),
-        ("||beta'-beta*||^2", "‖β&#x27;−β*‖<sup>2</sup>"),
-        ("(1 - q/d)^-(m+1)", "(1 − <i>q</i>/<i>d</i>)<sup>−(<i>m</i>+1)</sup>"),
-        ("e^(-T/(4d))", "<i>e</i><sup>−<i>T</i>/(4<i>d</i>)</sup>"),
-        ("eta1 = 1e-08", "η<sub>1</sub> = 10<sup>−8</sup>"),
-        ("4.2e-03", "4.2 × 10<sup>−3</sup>"),
-        ("attention-only", "attention-only"),
-        ("a lambda of meta beta-decay", "a lambda of meta β-decay"),
-        ("dL/dalpha_i", "dL/dα<sub><i>i</i></sub>"),
-        ("<script>", "&lt;script&gt;"),
-        ("x^", "<i>x</i>^"),
-        ("2^(a", "2<sup>(a</sup>"),
-    ],
-)
-def test_statements_as_html(text, expected):
-    assert as_html(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("100% & #1_x {y} \\", r"100\% \& \#1$_{x}$ \{$y$\} \textbackslash{}"),
-        ("beta_s <= 1e-8", r"$\beta _{s}$ $\le$ $10 ^{-8}$"),
-        ("$5 ~", r"\$5 \textasciitilde{}"),
-    ],
-)
-def test_statements_as_latex(text, expected):
-    found = as_latex(text)
-    assert found == expected or found.replace("$10 ^", "10$^") == expected.replace("$10 ^", "10$^")
-
-
-@pytest.mark.parametrize("claim", list(collect.by_id().values()), ids=lambda c: c.id)
-def test_every_statement_is_well_formed_in_every_format(claim):
-    latex = as_latex(claim.title)
-    bare = re.sub(r"\\[\\{}$&%#_]", "", latex)
-    assert bare.count("$") % 2 == 0
-    assert bare.count("{") == bare.count("}")
-    assert not re.search(r"(?<!\\)[&%#]", latex)
-    parser = _Balanced()
-    parser.feed(as_html(claim.title))
-    assert parser.open == []
-
-
-class _Balanced(html.parser.HTMLParser):
-    """Tags still open, and every address the document refers to."""
-
-    VOID = frozenset({"meta", "br", "path", "use", "circle", "link", "img"})
-
-    def __init__(self):
-        super().__init__()
-        self.open: list[str] = []
-        self.addresses: list[str] = []
-        self.ids: list[str] = []
-
-    def handle_starttag(self, tag, attrs):
-        if tag not in self.VOID:
-            self.open.append(tag)
-        self.addresses += [v for k, v in attrs if k in ("href", "src")]
-        self.ids += [v for k, v in attrs if k == "id"]
-
-    def handle_startendtag(self, tag, attrs):
-        self.addresses += [v for k, v in attrs if k in ("href", "src")]
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
 
 
 def test_coverage_in_brief_names_ends_and_not_every_value():
@@ -238,7 +134,7 @@ def test_latex_is_balanced_and_needs_only_two_packages(report):
 
 def test_html_is_one_well_formed_file_without_outside_resources(report):
     text = report_html.render(report)
-    parser = _Balanced()
+    parser = Balanced()
     parser.feed(text)
     assert parser.open == []
     assert parser.addresses
@@ -415,91 +311,9 @@ def test_no_progress_where_stderr_is_no_terminal():
     assert CliRunner().invoke(app, ["--quick", "--only", "prop1.short"]).stderr == ""
 
 
-# The README
-
-
-def _entries():
-    outcomes = [collect.run_here(collect.by_id()[id], "quick") for id in FAST]
-    return json.loads(output.render(reported(*outcomes), "json"))["claims"]
-
-
-def test_the_readme_section_lists_findings_and_every_claim():
-    section = readme.table(_entries())
-    assert section.startswith("4 claims on the default grid: 1 fails, 3 proved.")
-    assert "Theorem 2 survives" in section
-    rows = [line for line in section.splitlines() if line.startswith("| ")]
-    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {6}
-    for id in FAST:
-        assert any(row.startswith(f"| {id} |") for row in rows)
-
-
-def test_what_is_stale_is_said(monkeypatch):
-    entries = _entries()
-    registered = {id: collect.by_id()[id] for id in FAST}
-    monkeypatch.setattr(collect, "by_id", lambda: registered)
-    text = readme.inserted(f"# T\n{readme.BEGIN}\nold\n{readme.END}\nrest\n", readme.table(entries))
-    assert list(readme.stale(text, entries)) == []
-    misspelt = text.replace("prop1.short", "prop1.shirt")
-    assert any(line.startswith("+| prop1.short") for line in readme.stale(misspelt, entries))
-    assert any("thm2.sum" in line for line in readme.stale(text, entries[:-1]))
-    entries[0]["title"] += "!"
-    assert any("changed" in line for line in readme.stale(text, entries))
-
-
-def test_a_number_that_no_longer_comes_out_is_stale(monkeypatch):
-    entries = _entries()
-    registered = {id: collect.by_id()[id] for id in FAST}
-    monkeypatch.setattr(collect, "by_id", lambda: registered)
-    entry = next(e for e in entries if e["id"] == "thm1.large")
-    entry["sharp"]["value"] = ["1", "2"]
-    text = readme.inserted(f"{readme.BEGIN}{readme.END}", readme.table(entries))
-    assert any("thm1.large: bound" in line for line in readme.stale(text, entries))
-
-
-def test_the_committed_readme_has_its_markers_and_a_template_that_obeys_the_skeleton():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert readme.inserted(text, "")
-    section = text.split("## Adding a claim")[1].split("\n## ")[0]
-    source = section.split("```python\n")[1].split("```")[0]
-    module = _load("template_claim", source)
-    check_file(module, source)
-    for claim in module.CLAIMS:
-        check_claim(claim)
-        assert claim.id not in collect.by_id()
-        outcome = collect.run_here(claim, "quick")
-        assert outcome.verdict is Verdict.HOLDS, outcome.traceback
-        assert outcome.sharp is not None
-        assert Enclosure("0.9999", "1").contains(outcome.sharp.value)
-        assert judge(claim, Point(d=2, eps="0.5")).verdict is Verdict.OUTSIDE
-    assert all(isinstance(h, Hypothesis) for h in module.CLAIMS[0].hypotheses)
-
-
-def _load(name: str, source: str):
-    """The module the source would be among the claim files."""
-    full = f"proofs_check.claims.{name}"
-    spec = importlib.util.spec_from_loader(full, loader=None)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[full] = module
-    try:
-        exec(compile(source, name, "exec"), module.__dict__)
-    finally:
-        del sys.modules[full]
-    return module
-
-
 def test_findings_stand_first_in_every_format(report):
     assert report.groups()[0][0] == FINDINGS
     for name in ("markdown", "latex", "html"):
         text = output.render(report, name)
         first, second = text.index("Known findings"), text.index("Proposition 1")
         assert first < second
-
-
-def test_the_shipped_report_is_of_the_default_grid_and_can_be_replayed():
-    shipped = json.loads(SHIPPED.read_text(encoding="utf-8"))
-    assert shipped["grid"] == "default"
-    assert "unfinished" not in shipped
-    entries = [entry for entry in read(SHIPPED) if entry["id"] in FAST]
-    assert len(entries) == len(FAST)
-    assert all(item.agrees for item in replay(entries))
