@@ -368,7 +368,7 @@ def test_command_json_is_deterministic_and_replays(tmp_path):
 def test_command_shows_findings_and_strict_counts_them():
     result = _invoke("--quick", "--only", "thm2.start", "--strict")
     assert result.exit_code == 1
-    assert "known findings" in result.stdout
+    assert "Known findings" in result.stdout
     assert "fails" in result.stdout
 
 

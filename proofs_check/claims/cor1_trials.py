@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 
-from popgd.ball import ball, hull
+from popgd.ball import ball, hull, to_float
 
 from .. import grids
 from ..claim import Claim, Hypothesis, Sides
@@ -46,7 +46,7 @@ def _sides(point: Point) -> Sides:
 
 @lru_cache(maxsize=256)
 def _rate(d: int, eps: str, eta1: str, constant: int, trials: int) -> Interval:
-    run = Trials(Setting(d, float(Fraction(eps)), float(Fraction(eta1))), trials, ROOT)
+    run = Trials(Setting(d, to_float(Fraction(eps)), to_float(Fraction(eta1))), trials, ROOT)
     return clopper_pearson(run.successes(constant), trials, CONFIDENCE)
 
 
