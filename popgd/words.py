@@ -24,11 +24,6 @@ LARGEST_D = 10**7
 """Largest alphabet held as vectors: some 80 MB each."""
 
 
-def _exact(value: Any) -> Fraction:
-    """The rational number that `value` is: a float means its binary value."""
-    return Fraction(value)
-
-
 LONGEST_P = 1e-30
 """Least stopping probability: moments of longer words leave the doubles."""
 
@@ -101,7 +96,7 @@ class Geometric(LengthLaw):
             remedy = f"pass p >= {LONGEST_P:g}, or a limit of the law that you can name"
             rule = "gives words of more than 1e30 symbols on average"
             raise check.refuse("p", self.p, rule, remedy)
-        object.__setattr__(self, "exact_p", _exact(self.p))
+        object.__setattr__(self, "exact_p", Fraction(self.p))
         object.__setattr__(self, "p", float(self.p))
         # rounded once, from the exact difference
         object.__setattr__(self, "q", float(1 - self.exact_p))
@@ -175,7 +170,7 @@ class Poisson(LengthLaw):
 
     def __post_init__(self) -> None:
         check.real("rate", self.rate, 1e-30, 1e6, closed="both")
-        object.__setattr__(self, "exact_rate", _exact(self.rate))
+        object.__setattr__(self, "exact_rate", Fraction(self.rate))
         object.__setattr__(self, "rate", float(self.rate))
 
     @property
