@@ -133,6 +133,7 @@ class PopulationRisk:
             raise check.refuse("alpha", alpha.shape, "the Hessian takes one vector", remedy)
         return OutputHessian.at(self.task, alpha, self.rtol)
 
+    @np.errstate(under="ignore")
     def minimize_output(self, alpha: Any) -> OutputMinimum:
         """The exact minimum over the output weights at fixed attention.
 

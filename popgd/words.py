@@ -157,7 +157,7 @@ class Poisson(LengthLaw):
     Parameters
     ----------
     rate : float
-        Rate in [1e-30, 1e6]; the mean length is rate / (1 - exp(-rate)).
+        Rate in [1e-200, 1e6]; the mean length is rate / (1 - exp(-rate)).
 
     Notes
     -----
@@ -169,7 +169,7 @@ class Poisson(LengthLaw):
     exact_rate: Fraction = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check.real("rate", self.rate, 1e-30, 1e6, closed="both")
+        check.real("rate", self.rate, 1e-200, 1e6, closed="both")
         object.__setattr__(self, "exact_rate", Fraction(self.rate))
         object.__setattr__(self, "rate", float(self.rate))
 

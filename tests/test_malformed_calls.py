@@ -65,7 +65,7 @@ CASES = [
     ("Geometric", "huge", lambda: Geometric(Fraction(1, HUGE)),
      "p = Fraction(1, 1000...: rounds to 0.0...; pass a probability p with 0 < p <= 1"),
     ("Poisson", "infinity", lambda: Poisson(INF),
-     "rate = inf: must lie in [1e-30, 1e+06]; pass a real number in"),
+     "rate = inf: must lie in [1e-200, 1e+06]; pass a real number in"),
     ("FixedLength", "fraction", lambda: FixedLength(2.5),
      "length = 2.5: must be an integer; ...in [1, 1000000]"),
     ("FixedLength", "huge", lambda: FixedLength(10**5000),
