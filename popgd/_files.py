@@ -31,7 +31,7 @@ def _name(path: Any) -> str:
     return name
 
 
-def write_atomically(path: Any, write: Callable[[IO[bytes]], None]) -> None:
+def write_atomically(path: Any, write: Callable[[IO[bytes]], object]) -> None:
     """Call `write` on a temporary file beside `path`, then put it in place of `path`.
 
     Raises
