@@ -99,7 +99,7 @@ class IntegralRoute:
     def _chunks(self, inputs: Inputs) -> Iterator[_Chunk]:
         """Pieces with residual weights v (f - y = v . gamma), in chunks that fit the cache."""
         for piece in pieces(inputs.alpha, self.cells):
-            v = self._residual_weights(inputs, piece)
+            v = self.residual_weights(inputs, piece)
             frame = Frame(self.facts, piece)
             if len(v) == 1:
                 yield _Chunk(frame, v)
@@ -111,7 +111,7 @@ class IntegralRoute:
                 yield _Chunk(frame.at(part), v[part])
                 start = part.stop
 
-    def _residual_weights(self, inputs: Inputs, piece: Piece) -> np.ndarray:
+    def residual_weights(self, inputs: Inputs, piece: Piece) -> np.ndarray:
         """v with f - y = v . gamma on the words of this piece, shape (rows, d)."""
         v = inputs.beta[piece.rows] - (2.0 if piece.sign > 0 else 0.0)
         if inputs.residual is not None:

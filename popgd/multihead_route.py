@@ -72,7 +72,7 @@ def head(alpha: Any, h: int) -> Any:
 class _Diagonal(IntegralRoute):
     """One-head moments with the residual weights given."""
 
-    def _residual_weights(self, inputs: Any, piece: Piece) -> np.ndarray:
+    def residual_weights(self, inputs: Any, piece: Piece) -> np.ndarray:
         return (inputs.positive if piece.sign > 0 else inputs.negative)[piece.rows].copy()
 
 

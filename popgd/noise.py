@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .cells import Facts, Frame, labelled, pieces
+from .cells import Frame, pieces
 from .differences import Differences, Occupancy
 from .errors import NotAvailable
-from .integral import SHARE, Inputs, IntegralRoute
+from .integral import Inputs, IntegralRoute
 from .languages import Task
 from .quadrature import step_for
 
@@ -80,13 +80,13 @@ def noise(task: Task, inputs: Inputs, rtol: float) -> Noise:
         raise NotAvailable(
             f"beta: output weights beyond {LARGEST_BETA:g} have noise beyond float64; rescale beta."
         )
-    mean, by_alpha, by_beta = (x[0] for x in IntegralRoute(task, rtol).value_and_gradient(inputs))
-    facts, h = Facts(task), step_for(SHARE * rtol, ORDER)
+    route = IntegralRoute(task, rtol)
+    mean, by_alpha, by_beta = (x[0] for x in route.value_and_gradient(inputs))
+    h = step_for(route.tolerance, ORDER)
     loss, alpha, beta, cross = 0.0, *np.zeros((3, d, d))
-    for piece in pieces(inputs.alpha, labelled(task)):
-        cell = _CellNoise(
-            Frame(facts, piece), _residual_weights(task, inputs, piece.sign), h, SHARE * rtol
-        )
+    for piece in pieces(inputs.alpha, route.cells):
+        v = route.residual_weights(inputs, piece)[0]
+        cell = _CellNoise(Frame(route.facts, piece), v, h, route.tolerance)
         loss += cell.fourth() / 4
         zero, one, two = (cell.pairs(m) for m in range(3))
         w = cell.w
@@ -99,14 +99,6 @@ def noise(task: Task, inputs: Inputs, rtol: float) -> Noise:
         beta - np.outer(by_beta, by_beta),
         cross - np.outer(by_alpha, by_beta),
     )
-
-
-def _residual_weights(task: Task, inputs: Inputs, sign: int) -> np.ndarray:
-    """v with f - y = v . gamma on words of this label, shape (d,)."""
-    v = inputs.beta[0] - (2.0 if sign > 0 else 0.0)
-    if inputs.residual is not None:
-        v[list(task.targets)] = inputs.residual[0] + (0.0 if sign > 0 else 2.0)
-    return v
 
 
 class _CellNoise:
