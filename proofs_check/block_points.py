@@ -1,21 +1,22 @@
 """Points with symbols in blocks, evaluated as balls: what a search found, judged by proof.
 
 Parameters of such a point: `sizes`, the number of symbols of each block; `alpha`, `tier` and
-`beta`, one entry a block (for Proposition 2 the target's first).
+`beta`, one entry a block (for Proposition 2 the target's first). Where every target has its own
+attention, `alpha` and `tier` are rows, one for a target in each block: the blocks, then the target.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cache
-from typing import Any
+from functools import cache, wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
 from popgd import Geometric
 from popgd import certified_multihead as heads
-from popgd.ball import Ball, ball, exact, lower, precision, rational_bounds, upper
+from popgd.ball import Ball, ball, bits, exact, lower, precision, rational_bounds, upper
 from popgd.blocks import split_target
 from popgd.certified_gradient import gradient
 from popgd.certified_integral import risk
@@ -25,10 +26,34 @@ from popgd.certified_problem import Atom, LabelledCell, Problem
 from .point import Point
 from .search_problems import LazyHeads
 
-__all__ = ["attention_first", "attention_only", "is_uniform", "lazy_heads", "output_only"]
+__all__ = [
+    "attention_first",
+    "attention_only",
+    "every_target",
+    "is_uniform",
+    "lazy_heads",
+    "output_only",
+]
 
 HEAD_BITS = 44
 """Precision of double integrals: six digits, at a cost that a default run can bear."""
+
+
+Value = TypeVar("Value")
+
+
+def _kept(function: Callable[[Point], Value]) -> Callable[[Point], Value]:
+    """Keep values by point and precision: claims and their constants share points."""
+
+    @cache
+    def at(point: Point, bits: int) -> Value:
+        return function(point)
+
+    @wraps(function)
+    def now(point: Point) -> Value:
+        return at(point, bits())
+
+    return now
 
 
 def _occurrence(
@@ -67,6 +92,7 @@ def is_uniform(point: Point) -> bool:
     return len(set(point["tier"])) == 1 and len({Fraction(x) for x in point["alpha"]}) == 1
 
 
+@_kept
 def output_only(point: Point) -> Ball:
     """max over s of min over beta of L_s at the point's attention."""
     alpha, tier = point["alpha"], point["tier"]
@@ -80,12 +106,27 @@ def output_only(point: Point) -> Ball:
     )
 
 
+@_kept
 def attention_only(point: Point) -> Ball:
     """L_s at the point; `sizes` are the background blocks, weights have the target's first."""
     counts = [1, *(int(n) for n in point["sizes"])]
     return risk(_occurrence(counts, point["alpha"], point["tier"], point["beta"]))
 
 
+@_kept
+def every_target(point: Point) -> list[Ball]:
+    """L_s(alpha_s, beta) for a target s in each block, alpha_s its own attention."""
+    beta, n = point["beta"], len(point["sizes"])
+    values = []
+    for block, (counts, owner) in enumerate(_blocks(point)):
+        row = slice(block * (n + 1), (block + 1) * (n + 1))
+        # the target's own weights stand last
+        alpha, tier = ([point[key][row][i] for i in (n, *owner[1:])] for key in ("alpha", "tier"))
+        values.append(risk(_occurrence(counts, alpha, tier, [beta[b] for b in owner])))
+    return values
+
+
+@_kept
 def attention_first(point: Point) -> Ball:
     """max over s of the least risk after one attention step from alpha = 0 with outputs beta~."""
     beta, eta = point["beta"], ball(exact(point["eta"]))

@@ -12,6 +12,7 @@ from typing import Any
 from popgd.ball import ball, bits, compare, to_float
 
 from .point import Point
+from .sharp_table import Table
 from .verdict import Kind, Mark
 
 __all__ = ["Claim", "Hypothesis", "ProofFailed", "Sharp", "Sides"]
@@ -104,12 +105,15 @@ class Sharp:
         Whether the constant over a grid is the supremum (else the infimum).
     points : callable, optional
         Level -> points; the claim's own grid when absent.
+    table : Table, optional
+        For a constant that was searched for: what reports say at each of its points.
     """
 
     name: str
     at: Callable[[Point], Any]
     largest: bool = True
     points: Callable[[str], Iterable[Point]] | None = None
+    table: Table | None = None
 
 
 @dataclass(frozen=True)
@@ -140,6 +144,8 @@ class Claim:
     search : callable, optional
         Level -> further points, found by looking for a violation. A claim with a search is
         reported as `not falsified`, whatever its grid says.
+    searched : str
+        What the search went through, for the coverage.
     probes : callable, optional
         Level -> points outside the hypotheses, to see which are needed.
     group : str, optional
@@ -157,6 +163,7 @@ class Claim:
     proof: Callable[[], str] | None = None
     sharp: Sharp | None = None
     search: Callable[[str], Iterable[Point]] | None = None
+    searched: str = ""
     probes: Callable[[str], Iterable[Point]] | None = None
     group: str = field(default="")
 

@@ -20,7 +20,7 @@ from popgd.errors import PrecisionExhausted
 
 from . import claims as package
 from .claim import Claim, ProofFailed, Sharp
-from .judge import CAP, judge, within
+from .judge import CAP, START, judge, within
 from .outcome import Outcome, Share, merge
 from .point import Point
 
@@ -203,7 +203,10 @@ def _find_constants(
     points = list(sharp.points(level)) if sharp.points else claim.points(level)
     for _, point in _mine(points, share, shares):
         if within(claim.hypotheses, point) is True:
-            result.sharp.append((point, constant(sharp, point)))
+            value = constant(sharp, point)
+            result.sharp.append((point, value))
+            if sharp.table is not None:
+                result.rows.append(sharp.table.row(point, value, level))
 
 
 def constant(sharp: Sharp, point: Point, cap: int = CAP) -> Enclosure:
@@ -214,7 +217,7 @@ def constant(sharp: Sharp, point: Point, cap: int = CAP) -> Enclosure:
     PrecisionExhausted
         When the precision cap does not make it narrow.
     """
-    bits = 80
+    bits = START  # where most points were judged: what was kept for them is at hand
     while True:
         with precision(bits):
             value, found = None, None

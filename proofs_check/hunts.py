@@ -15,24 +15,36 @@ from typing import Any
 import numpy as np
 
 from . import search_starts as starts
-from .search import Found, Log, Problem, search
-from .search_problems import AttentionFirst, AttentionOnly, LazyHeads, OutputOnly
+from .search import Candidate, Found, Log, Problem, search
+from .search_problems import (
+    AttentionAt,
+    AttentionFirst,
+    AttentionOnly,
+    EveryTarget,
+    LazyHeads,
+    OutputOnly,
+)
 
 __all__ = [
     "Hunt",
     "attention_first",
     "attention_only",
     "attention_point",
+    "every_target",
     "lazy_heads",
     "output_only",
     "output_point",
     "step_point",
+    "target_point",
 ]
 
 EFFORT = {"quick": 25, "default": 60, "full": 300}
 RANDOM = {"quick": 0, "default": 1, "full": 4}
 ALONE = {"quick": 2, "default": 5, "full": 10}
 """Up to this d, every symbol is also a block of its own."""
+
+FEW = 3
+"""Most blocks of a layout over which outputs and every target's attention are searched."""
 
 DECIMALS = 6
 
@@ -74,6 +86,10 @@ def _hunt(layouts: Iterable[Sequence[int]], problem: Any, candidates: Any, effor
     for sizes in dict.fromkeys(tuple(s) for s in layouts):
         made: Problem = problem(sizes)
         logs.append((sizes, search(made, candidates(sizes), effort)))
+    return _best(logs)
+
+
+def _best(logs: list[tuple[tuple[int, ...], Log]]) -> Hunt:
     found = [(log.best[0].value, sizes, log.best[0]) for sizes, log in logs if log.best]
     # of equally good points, the one with the fewest blocks
     least = min(value for value, _, _ in found)
@@ -153,6 +169,44 @@ def attention_only(d: int, level: str) -> Hunt:
 
 
 @cache
+def every_target(d: int, level: str) -> Hunt:
+    """Proposition 2: outputs for which the hardest target is easiest, an attention for each.
+
+    Starts from the outputs that `attention_only` finds, with attention searched for at them for
+    each target; above `quick`, also from structured outputs over the layouts with few blocks.
+    """
+    first = attention_only(d, level)
+    sizes = (1, *first.sizes)
+    beta = _outputs(first)
+    attentions = [_attention_for(sizes, block, beta, level) for block in range(len(sizes))]
+    zero = np.zeros(len(sizes), dtype=int)
+    start = Candidate(
+        "worst outputs at s = argmin",
+        np.concatenate([beta, *(log.best[0].point.x for log in attentions)]),
+        np.concatenate([zero, *(log.best[0].point.tier for log in attentions)]),
+    )
+    logs = [(sizes, search(EveryTarget(sizes), [start], EFFORT[level]))]
+    logs[0][1].evaluations += sum(log.evaluations for log in attentions)
+    for layout in _partitions(d, level) if level != "quick" else ():
+        if len(layout) <= FEW:
+            candidates = starts.outputs_and_attention(len(layout))
+            logs.append((layout, search(EveryTarget(layout), candidates, EFFORT[level])))
+    return _best(logs)
+
+
+def _attention_for(sizes: tuple[int, ...], block: int, beta: np.ndarray, level: str) -> Log:
+    return search(
+        AttentionAt(sizes, block, beta), starts.attention_at(beta, block), EFFORT[level]
+    )
+
+
+def _outputs(hunt: Hunt) -> np.ndarray:
+    """Outputs of target and blocks, of a point of `attention_only`."""
+    own, *more = hunt.best.point.x[len(hunt.sizes) + 1 :]
+    return np.array([own, *(own + x for x in more)])
+
+
+@cache
 def attention_first(d: int, level: str) -> Hunt:
     """Theorem 1: outputs and step size before the attention step."""
     layouts = [
@@ -221,6 +275,23 @@ def output_point(hunt: Hunt) -> dict[str, Any]:
         "alpha": decimals(level_offsets(tier, point.x[:n])),
         "tier": tuple(tier.tolist()),
         "beta": decimals(round(float(b), DECIMALS) + shift for b in beta),
+    }
+
+
+def target_point(hunt: Hunt) -> dict[str, Any]:
+    """The best of `every_target`: sizes, beta by block, and a row of alpha and tier a target."""
+    x, g = hunt.best.point.x, len(hunt.sizes)
+    beta = x[:g].copy()
+    beta[beta < beta.min() + 1e-4] = beta.min()  # one least output, where the search means one
+    tier = hunt.best.point.tier[g:].reshape(g, g + 1)
+    alpha = np.array(
+        [level_offsets(t, row) for t, row in zip(tier, x[g:].reshape(g, g + 1), strict=True)]
+    )
+    return {
+        "sizes": hunt.sizes,
+        "beta": decimals(beta),
+        "alpha": decimals(alpha.ravel()),
+        "tier": tuple(tier.ravel().tolist()),
     }
 
 

@@ -26,7 +26,7 @@ from .claim import Claim, Hypothesis, Sides
 from .point import Point
 from .verdict import Kind, Verdict
 
-__all__ = ["CAP", "Judgement", "judge", "within"]
+__all__ = ["CAP", "START", "Judgement", "judge", "within"]
 
 START = 64  # bits: decides most inequalities
 IDENTITY_START = 128  # bits: enough for a radius of 10^-30 in most identities

@@ -14,6 +14,7 @@ from popgd.ball import Enclosure
 from .claim import Claim
 from .judge import Judgement
 from .point import Point, shorten
+from .sharp_table import Row, ordered
 from .verdict import Verdict
 
 __all__ = ["COUNTED", "Coverage", "Found", "Outcome", "merge"]
@@ -59,6 +60,7 @@ class Coverage:
     outside: int = 0
     values: tuple[tuple[str, tuple[str, ...]], ...] = ()
     proof: str = ""
+    searched: str = ""
 
     @property
     def text(self) -> str:
@@ -70,6 +72,7 @@ class Coverage:
             outside = f", {self.outside} outside the hypotheses" if self.outside else ""
             noun = "point" if inside == 1 else "points"
             parts.append(f"{inside} {noun}{outside}" + (f": {axes}" if axes else ""))
+        parts += [f"searched: {self.searched}"] if self.searched else []
         return " | ".join(parts) or "nothing was judged"
 
     @property
@@ -103,7 +106,8 @@ def _ends(seen: Sequence[str]) -> str:
 class Outcome:
     """Everything a report says about one claim.
 
-    `judged` is every point in grid order, `constants` the sharp constant at each of its points.
+    `judged` is every point in grid order, `constants` the sharp constant at each of its points,
+    `rows` what was found at each dimension by the searches for it.
     """
 
     claim: Claim
@@ -116,6 +120,7 @@ class Outcome:
     seconds: float = 0.0
     judged: list[Judgement] = field(default_factory=list)
     constants: list[tuple[Point, Enclosure]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -136,6 +141,7 @@ class Share:
     ----------
     judged : list of Judgement
     sharp : list of (Point, Enclosure)
+    rows : list of Row
     proof : str or None
         What was proved; None when this share held no proof.
     undecided_proof : str
@@ -146,6 +152,7 @@ class Share:
 
     judged: list[Judgement] = field(default_factory=list)
     sharp: list[tuple[Point, Enclosure]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     proof: str | None = None
     undecided_proof: str = ""
     traceback: str = ""
@@ -167,13 +174,14 @@ def merge(claim: Claim, shares: Iterable[Share]) -> Outcome:
         claim=claim,
         verdict=_overall(claim, counts),
         counts={v.key: counts[v] for v in COUNTED},
-        coverage=_coverage(judged, proofs[0] if proofs else ""),
+        coverage=_coverage(judged, proofs[0] if proofs else "", claim.searched),
         worst=_worst(judged),
         sharp=_sharp(claim, constants),
         traceback="\n".join(tracebacks),
         seconds=sum(share.seconds for share in shares),
         judged=judged,
         constants=constants,
+        rows=ordered(row for share in shares for row in share.rows),
     )
 
 
@@ -191,7 +199,7 @@ def _overall(claim: Claim, counts: Counter[Verdict]) -> Verdict:
     return Verdict.HOLDS_TO if counts[Verdict.HOLDS_TO] else Verdict.HOLDS
 
 
-def _coverage(judged: Sequence[Judgement], proof: str) -> Coverage:
+def _coverage(judged: Sequence[Judgement], proof: str, searched: str) -> Coverage:
     values: dict[str, dict[str, None]] = {}
     for j in judged:
         if j.verdict is not Verdict.OUTSIDE:
@@ -200,7 +208,7 @@ def _coverage(judged: Sequence[Judgement], proof: str) -> Coverage:
                     values.setdefault(name, {})[str(value)] = None
     outside = sum(j.verdict is Verdict.OUTSIDE for j in judged)
     axes = tuple((name, tuple(sorted(seen, key=_natural))) for name, seen in values.items())
-    return Coverage(len(judged), outside, axes, proof)
+    return Coverage(len(judged), outside, axes, proof, searched)
 
 
 def _natural(text: str) -> tuple[int, float]:

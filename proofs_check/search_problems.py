@@ -16,7 +16,14 @@ from popgd.multihead import MultiHeadRisk
 
 from .minima import Layout, Minima, attention_step, widest_tiers
 
-__all__ = ["AttentionFirst", "AttentionOnly", "LazyHeads", "OutputOnly"]
+__all__ = [
+    "AttentionAt",
+    "AttentionFirst",
+    "AttentionOnly",
+    "EveryTarget",
+    "LazyHeads",
+    "OutputOnly",
+]
 
 LOGIT = 30.0
 """Finite attention weights stay within this of each other: beyond it limits take over."""
@@ -64,6 +71,57 @@ class AttentionOnly:
         )
         alpha, out = _target_first(by_alpha), _target_first(by_beta)
         return value, np.concatenate([alpha, [out.sum()], out[1:]])[None]
+
+
+class AttentionAt:
+    """L_s(alpha, beta) for a target in one block, minimised over alpha at given outputs.
+
+    Variables: alpha of each block and of the target.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Blocks of all d symbols.
+    block : int
+        The block the target belongs to.
+    beta : array of shape (blocks,)
+    """
+
+    def __init__(self, sizes: Sequence[int], block: int, beta: np.ndarray):
+        self.minima = Minima(Layout(tuple(sizes)), slice(block, block + 1))
+        self.beta = np.append(beta, beta[block])[None]
+        self.logits = np.ones(len(sizes) + 1, dtype=bool)
+        self.bounds: Any = [(-LOGIT, LOGIT)] * (len(sizes) + 1)
+
+    def functions(self, tier: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The risk of the one target."""
+        value, slope, _ = self.minima.risk(tier[None], x[None], self.beta)
+        return value, slope
+
+
+class EveryTarget:
+    """max over s of L_s(alpha_s, beta), minimised over beta and an attention for each target.
+
+    That is the minimum over beta of max over s of inf over alpha of L_s(alpha, beta). Variables:
+    beta by block; then, for a target in each block, alpha of the blocks and of the target.
+    """
+
+    def __init__(self, sizes: Sequence[int]):
+        self.minima = Minima(Layout(tuple(sizes)))
+        self.blocks = g = len(sizes)
+        self.logits = np.arange(g + g * (g + 1)) >= g
+        self.bounds: Any = [(-20.0, 20.0)] * g + [(-LOGIT, LOGIT)] * (g * (g + 1))
+
+    def functions(self, tier: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """One function a block: the target is one of its symbols."""
+        g, layout = self.blocks, self.minima.layout
+        shape = (g, g + 1)
+        value, by_alpha, by_beta = self.minima.risk(
+            tier[g:].reshape(shape), x[g:].reshape(shape), layout.atoms(x[:g])
+        )
+        slope = np.zeros((g, g, g + 1))
+        slope[np.arange(g), np.arange(g)] = by_alpha
+        return value, np.hstack([layout.gather(by_beta), slope.reshape(g, -1)])
 
 
 def _target_last(x: np.ndarray) -> np.ndarray:

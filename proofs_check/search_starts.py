@@ -8,7 +8,14 @@ import numpy as np
 
 from .search import Candidate
 
-__all__ = ["attention", "attention_and_output", "heads", "output_and_step"]
+__all__ = [
+    "attention",
+    "attention_and_output",
+    "attention_at",
+    "heads",
+    "output_and_step",
+    "outputs_and_attention",
+]
 
 
 def _shapes(n: int) -> dict[str, np.ndarray]:
@@ -67,6 +74,31 @@ def attention_and_output(blocks: int, seed: int = 0, random: int = 1) -> Iterato
     for k in range(random):
         both = np.concatenate([2 * rng.normal(size=blocks + 1), [0.0], rng.uniform(0, 2, blocks)])
         yield Candidate.finite(f"random {k}", both)
+
+
+def attention_at(beta: np.ndarray, block: int) -> Iterator[Candidate]:
+    """Starts for `AttentionAt`: blocks by their outputs, and the target below, among or above."""
+    n = len(beta)
+    rank = np.argsort(np.argsort(beta, kind="stable"), kind="stable")
+    zero = np.zeros(n + 1)
+    yield Candidate("target lowest", zero, np.append(rank + 1, 0))
+    yield Candidate("target highest", zero, np.append(n - 1 - rank, n))
+    yield Candidate("target in its place", zero, np.append(2 * rank, 2 * rank[block] + 1))
+    yield Candidate("target apart", np.append(-beta, 0.0), np.append(np.zeros(n, dtype=int), 1))
+    yield Candidate.finite("by outputs", np.append(0.5 * rank, 0.0))
+
+
+def outputs_and_attention(blocks: int) -> Iterator[Candidate]:
+    """Starts for `EveryTarget`: outputs that fall with the block number, or rise."""
+    for name, beta in (
+        ("falling outputs", np.linspace(1.5, 0.2, blocks)),
+        ("rising outputs", np.linspace(0.5, 1.2, blocks)),
+    ):
+        for kind in range(2):
+            own = [list(attention_at(beta, block))[4 * kind] for block in range(blocks)]
+            tiers = [np.zeros(blocks, dtype=int), *(c.tier for c in own)]
+            x = np.concatenate([beta, *(c.x for c in own)])
+            yield Candidate(f"{name}, {own[0].name}", x, np.concatenate(tiers))
 
 
 def output_and_step(n: int, seed: int = 0, random: int = 1) -> Iterator[Candidate]:

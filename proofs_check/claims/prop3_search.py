@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from popgd.ball import Ball
 
-from .. import hunts
+from .. import hunts, wording
 from ..block_points import is_uniform, output_only
 from ..claim import Claim, Hypothesis, Sharp, Sides
 from ..point import Point
+from ..sharp_table import Table
 from ..sought import Sought
 from ..verdict import Kind, Mark
 from .prop3 import uniform_minimum
@@ -51,6 +52,11 @@ def _sharp(point: Point) -> Sides:
     return Sides(output_only(point), uniform_minimum(point.d))
 
 
+SEARCHED = (
+    "alpha over symbols in up to 5 blocks (each symbol its own for small d), structured and random "
+    "starts, limits of alpha included; the minimum over beta is exact"
+)
+
 CLAIMS = (
     Claim(
         id="prop3",
@@ -62,9 +68,18 @@ CLAIMS = (
         grid=_structured,
         hypotheses=LEAST,
         sharp=Sharp(
-            "smallest max over s of min over beta found", _value, largest=False, points=_search
+            "smallest max over s of min over beta found",
+            _value,
+            largest=False,
+            points=_search,
+            table=Table(
+                {"uniform attention": lambda point: uniform_minimum(point.d)},
+                wording.attention,
+                lambda point, level: hunts.output_only(point.d, level),
+            ),
         ),
         search=_search,
+        searched=SEARCHED,
     ),
     Claim(
         id="prop3.sharp",
@@ -76,5 +91,6 @@ CLAIMS = (
         grid=_structured,
         hypotheses=LEAST,
         search=_search,
+        searched=SEARCHED,
     ),
 )

@@ -110,7 +110,7 @@ def _pairing(point: Point) -> Sides:
     return Sides(uniform_minimum(point.d), bound(point))
 
 
-def _says_something(point: Point) -> bool | None:
+def says_something(point: Point) -> bool | None:
     return less(ball(point["H"]), 2 * total_mass(point.d) * ball(point.d).sqrt())
 
 
@@ -206,7 +206,7 @@ CLAIMS = (
         Kind.LOWER_BOUND,
         _pairing,
         lambda level: grids.product(d=grids.dimensions(level, 3, extra=_EXTRA), H=(1, 2, 3, 10)),
-        hypotheses=(Hypothesis("d >= 3"), Hypothesis("H < 2 W sqrt(d)", _says_something)),
+        hypotheses=(Hypothesis("d >= 3"), Hypothesis("H < 2 W sqrt(d)", says_something)),
         sharp=Sharp("largest lower bound", bound),
     ),
     _claim(

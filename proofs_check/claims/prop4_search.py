@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .. import hunts
+from popgd.ball import Ball
+
+from .. import hunts, wording
 from ..block_points import lazy_heads
 from ..claim import Claim, Hypothesis, Sharp, Sides
 from ..point import Point
+from ..sharp_table import Table
 from ..sought import Sought
 from ..verdict import Kind, Mark
+from .prop3 import uniform_minimum
+from .prop4 import bound, says_something
 
 TITLE = "Lazy multi-head training fails: search over heads"
 
@@ -38,6 +43,19 @@ def _sides(point: Point) -> Sides:
     return Sides(lazy_heads(point)[0], 0, strict=True)
 
 
+def _by_pairing(point: Point) -> Ball | None:
+    return bound(point) if says_something(point) else None
+
+
+TABLE = Table(
+    {
+        "bound by pairing": _by_pairing,
+        "uniform heads, no bound on B": lambda point: uniform_minimum(point.d),
+    },
+    wording.heads,
+    lambda point, level: hunts.lazy_heads(point.d, int(point["H"]), level),
+)
+
 CLAIMS = (
     Claim(
         id="prop4",
@@ -48,7 +66,11 @@ CLAIMS = (
         sides=_sides,
         grid=_structured,
         hypotheses=(Hypothesis("d >= 3"), Hypothesis("H >= 1")),
-        sharp=Sharp("smallest value found", lazy_heads, largest=False, points=_search),
+        sharp=Sharp(
+            "smallest value found", lazy_heads, largest=False, points=_search, table=TABLE
+        ),
         search=_search,
+        searched="alpha of every head over symbols in up to 3 blocks, structured starts, limits "
+        "of alpha included; the minimum over B is exact",
     ),
 )

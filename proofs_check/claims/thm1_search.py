@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from popgd.ball import Ball
+from popgd.ball import Ball, ball
 
-from .. import hunts
+from .. import hunts, wording
 from ..block_points import attention_first
 from ..claim import Claim, Hypothesis, Sharp, Sides
 from ..point import Point
+from ..sharp_table import Table
 from ..sought import Sought
 from ..verdict import Kind, Mark
 from .prop3 import uniform_minimum
@@ -52,6 +53,19 @@ def _uniform(point: Point) -> Sides:
     return Sides(attention_first(point), uniform_minimum(point.d))
 
 
+SEARCHED = (
+    "beta~ over symbols in up to 5 blocks (each symbol its own for small d) and eta in "
+    "[1e-3, 1e5] together, structured and random starts; the minimum over beta is exact"
+)
+TABLE = Table(
+    {
+        "uniform attention": lambda point: uniform_minimum(point.d),
+        "c3 = 1/6912": lambda point: ball(Fraction(1, 6912)),
+    },
+    wording.step,
+    lambda point, level: hunts.attention_first(point.d, level),
+)
+
 CLAIMS = (
     Claim(
         id="thm1",
@@ -62,8 +76,9 @@ CLAIMS = (
         sides=lambda point: Sides(attention_first(point), Fraction(1, 6912)),
         grid=_structured,
         hypotheses=(Hypothesis("d >= 9"), Hypothesis("eta > 0")),
-        sharp=Sharp("smallest value found", _value, largest=False, points=_search),
+        sharp=Sharp("smallest value found", _value, largest=False, points=_search, table=TABLE),
         search=_search,
+        searched=SEARCHED,
     ),
     Claim(
         id="thm1.uniform",
@@ -75,5 +90,6 @@ CLAIMS = (
         grid=_structured,
         hypotheses=(Hypothesis("d >= 3"), Hypothesis("eta > 0")),
         search=_search,
+        searched=SEARCHED,
     ),
 )
