@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from flint import arb, arb_mat, ctx, fmpq, fmpz
@@ -238,11 +239,17 @@ def _endpoint(x: Ball) -> Fraction:
     return Fraction(m << e) if e >= 0 else Fraction(m, 1 << -e)
 
 
+@cache
+def _tiny() -> Fraction:
+    """Its denominator has so many digits that making it takes milliseconds."""
+    return Fraction(TINY)
+
+
 def _fractions(x: Ball) -> tuple[Fraction, Fraction]:
     check_finite(x.is_finite() and x.abs_upper() < arb(2) ** EXTREME)
     if x.abs_upper() < arb(2) ** -EXTREME:
-        low, high = Fraction(f"-{TINY}"), Fraction(TINY)
-        return (Fraction(0) if x.lower() >= 0 else low), (Fraction(0) if x.upper() <= 0 else high)
+        tiny, zero = _tiny(), Fraction(0)
+        return (zero if x.lower() >= 0 else -tiny), (zero if x.upper() <= 0 else tiny)
     mid, rad = _endpoint(x.mid()), _endpoint(x.rad())
     return mid - rad, mid + rad
 
