@@ -195,9 +195,7 @@ def every_target(d: int, level: str) -> Hunt:
 
 
 def _attention_for(sizes: tuple[int, ...], block: int, beta: np.ndarray, level: str) -> Log:
-    return search(
-        AttentionAt(sizes, block, beta), starts.attention_at(beta, block), EFFORT[level]
-    )
+    return search(AttentionAt(sizes, block, beta), starts.attention_at(beta, block), EFFORT[level])
 
 
 def _outputs(hunt: Hunt) -> np.ndarray:

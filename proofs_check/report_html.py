@@ -8,7 +8,17 @@ from .notation import as_html
 from .outcome import Outcome
 from .report import Report, finding, versions
 from .report_plot import Plot, constants, slack, symbols
-from .report_text import constant, heading, margin, place, share_failing, summary, tally
+from .report_text import (
+    constant,
+    found_head,
+    found_rows,
+    heading,
+    margin,
+    place,
+    share_failing,
+    summary,
+    tally,
+)
 from .verdict import Verdict
 
 __all__ = ["render"]
@@ -50,11 +60,18 @@ text { font: 12.5px system-ui, "DejaVu Sans", sans-serif; fill: #1a1a1a }
 .axis { stroke: #1a1a1a; fill: none } .grid { stroke: #e2e2e2 }
 .zero { stroke: #1a1a1a; stroke-dasharray: 4 3 }
 .ring { fill: none; stroke: #1a1a1a; stroke-width: 1.6 }
+.found { grid-column: 1 / -1; margin-top: 8px; font-size: .9em } .found summary { cursor: pointer }
+.found table { border-collapse: collapse; width: 100% } .found .name { display: none }
+.found th, .found td { text-align: left; vertical-align: top; padding: 3px 12px 3px 0;
+  border-bottom: 1px solid #e2e2e2; font-variant-numeric: tabular-nums } .found th { color: #555 }
 pre { overflow-x: auto; background: #f4f4f4; padding: 8px; font-size: .8em }
 @media (min-width: 900px) { article { display: grid; gap: 0 24px;
   grid-template-columns: minmax(0, 1fr) 400px } figure { margin: 0 0 10px } }
 @media (max-width: 500px) { body { padding: 10px } article.step { margin-left: 0 }
-  dl { grid-template-columns: minmax(0, 1fr) } dd { margin-bottom: 4px } }
+  dl { grid-template-columns: minmax(0, 1fr) } dd { margin-bottom: 4px }
+  .found thead { display: none } .found tr { display: block; padding: 6px 0;
+  border-bottom: 1px solid #ccc } .found td { display: block; border: 0; padding: 1px 0 }
+  .found .name { display: inline; color: #555 } }
 """
 
 
@@ -122,7 +139,7 @@ def _article(outcome: Outcome) -> str:
         parts.append(f"<pre>{html.escape(outcome.traceback)}</pre>")
     plots = "".join(_figure(plot) for plot in (slack(outcome), constants(outcome)) if plot)
     kind = ' class="step"' if step else ""
-    body = f"<div>{''.join(parts)}</div><div>{plots}</div>"
+    body = f"<div>{''.join(parts)}</div><div>{plots}</div>{_found(outcome)}"
     return f'<article id="{_anchor(outcome)}"{kind}>{body}</article>'
 
 
@@ -138,6 +155,28 @@ def _facts(outcome: Outcome) -> str:
     rows.append(("coverage", outcome.coverage.text))
     rows.append(("CPU", f"{outcome.seconds:.1f} seconds"))
     return "<dl>" + "".join(f"<dt>{a}</dt><dd>{as_html(b)}</dd>" for a, b in rows) + "</dl>"
+
+
+def _found(outcome: Outcome) -> str:
+    """What searches found at each dimension; on narrow screens each row is a list."""
+    if not outcome.rows or outcome.sharp is None:
+        return ""
+    names = [as_html(name) for name in found_head(outcome)]
+    head = "".join(f"<th>{name}</th>" for name in names)
+    rows = "".join(
+        "<tr>"
+        + "".join(
+            f'<td><span class="name">{name}</span> <span>{as_html(text)}</span></td>'
+            for name, text in zip(names, row, strict=True)
+        )
+        + "</tr>"
+        for row in found_rows(outcome)
+    )
+    title = f"{as_html(outcome.sharp.name)}, by dimension"
+    return (
+        f'<details class="found"><summary>{title}</summary>'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></details>"
+    )
 
 
 def _figure(plot: Plot) -> str:

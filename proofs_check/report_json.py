@@ -9,6 +9,7 @@ from popgd.ball import Enclosure
 
 from .outcome import Outcome
 from .report import Report, finding, versions
+from .sharp_table import Row
 
 __all__ = ["as_dict", "render"]
 
@@ -48,6 +49,8 @@ def _claim(outcome: Outcome) -> dict[str, Any]:
         "worst": _worst(outcome),
         "sharp": _sharp(outcome),
     }
+    if outcome.rows:
+        entry["found"] = [_found(row) for row in outcome.rows]
     if known is not None:
         entry["finding"] = known.consequence
     if outcome.traceback:
@@ -68,6 +71,20 @@ def _sharp(outcome: Outcome) -> dict[str, Any] | None:
     if found is None:
         return None
     return {"name": found.name, "value": _pair(found.value), "point": found.point.to_json()}
+
+
+def _found(row: Row) -> dict[str, Any]:
+    closed = {name: None if x is None else _pair(x) for name, x in row.closed}
+    return {
+        **row.at,
+        "value": _pair(row.value),
+        "closed forms": closed,
+        "minimiser": row.words,
+        "point": row.point.to_json(),
+        "starts": row.starts,
+        "evaluations": row.evaluations,
+        "five best": list(row.best),
+    }
 
 
 def _pair(x: Enclosure) -> list[str]:

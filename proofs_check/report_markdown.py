@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from .notation import as_html
 from .outcome import Outcome
 from .report import Report, finding
-from .report_text import constant, heading, margin, place, share_failing, summary
+from .report_text import (
+    constant,
+    found_head,
+    found_rows,
+    heading,
+    margin,
+    place,
+    share_failing,
+    summary,
+)
 from .verdict import Verdict
 
 __all__ = ["cell", "render"]
@@ -19,12 +29,27 @@ def render(report: Report) -> str:
     """The report as Markdown text."""
     parts = ["# Claims judged", cell(summary(report))]
     for name, outcomes in report.groups():
-        rows = [_HEAD, "|" + " --- |" * (_HEAD.count("|") - 1), *map(_row, outcomes)]
-        parts += [f"## {cell(heading(name))}", "\n".join(rows)]
+        parts += [f"## {cell(heading(name))}", _table(_HEAD, map(_row, outcomes))]
         parts += [_consequence(outcome) for outcome in outcomes if finding(outcome)]
+        parts += [_found(outcome) for outcome in outcomes if outcome.rows]
     tracebacks = [o for o in report.outcomes if o.traceback]
     parts += [f"    {o.claim.id}\n" + _indented(o.traceback) for o in tracebacks]
     return "\n\n".join(parts) + "\n"
+
+
+def _table(head: str, rows: Iterable[str]) -> str:
+    return "\n".join([head, "|" + " --- |" * (head.count("|") - 1), *rows])
+
+
+def _found(outcome: Outcome) -> str:
+    """What the searches found at each dimension."""
+    assert outcome.sharp is not None
+    title = f"**{outcome.claim.id}**, {cell(outcome.sharp.name)}, by dimension:"
+    return f"{title}\n\n" + _table(_line(found_head(outcome)), map(_line, found_rows(outcome)))
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(map(cell, cells))} |"
 
 
 def _row(outcome: Outcome) -> str:

@@ -15,8 +15,8 @@ from .report import FINDINGS, Report
 from .verdict import Kind, Verdict
 
 __all__ = [
-    "attained", "brief", "constant", "headed", "heading", "margin", "place", "share_failing",
-    "summary", "tally",
+    "attained", "brief", "constant", "found_head", "found_rows", "headed", "heading", "margin",
+    "place", "share_failing", "summary", "tally",
 ]  # fmt: skip
 
 LEAST = Fraction(1, 10**300)  # numbers below are not printed by way of floats
@@ -86,6 +86,28 @@ def constant(outcome: Outcome) -> str:
     """The sharp constant's name and value."""
     found = outcome.sharp
     return "" if found is None else f"{found.name} = {brief(found.value)}"
+
+
+def found_head(outcome: Outcome) -> list[str]:
+    """Columns of the table of what searches found at each dimension."""
+    first = outcome.rows[0]
+    return [
+        *first.at, "found", *(name for name, _ in first.closed), "where", "starts, evaluations",
+    ]  # fmt: skip
+
+
+def found_rows(outcome: Outcome) -> list[list[str]]:
+    """The rows of that table."""
+    return [
+        [
+            *map(str, row.at.values()),
+            brief(row.value),
+            *("says nothing" if x is None else brief(x) for _, x in row.closed),
+            row.words,
+            f"{row.starts}, {row.evaluations}",
+        ]
+        for row in outcome.rows
+    ]
 
 
 def place(point: Point | None) -> str:

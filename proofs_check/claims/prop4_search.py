@@ -66,9 +66,7 @@ CLAIMS = (
         sides=_sides,
         grid=_structured,
         hypotheses=(Hypothesis("d >= 3"), Hypothesis("H >= 1")),
-        sharp=Sharp(
-            "smallest value found", lazy_heads, largest=False, points=_search, table=TABLE
-        ),
+        sharp=Sharp("smallest value found", lazy_heads, largest=False, points=_search, table=TABLE),
         search=_search,
         searched="alpha of every head over symbols in up to 3 blocks, structured starts, limits "
         "of alpha included; the minimum over B is exact",

@@ -60,7 +60,7 @@ SEARCHED = (
 TABLE = Table(
     {
         "uniform attention": lambda point: uniform_minimum(point.d),
-        "c3 = 1/6912": lambda point: ball(Fraction(1, 6912)),
+        "c3 = 1/6912": lambda point: ball(Fraction(1, 6912)) if point.d >= 9 else None,
     },
     wording.step,
     lambda point, level: hunts.attention_first(point.d, level),
@@ -76,7 +76,7 @@ CLAIMS = (
         sides=lambda point: Sides(attention_first(point), Fraction(1, 6912)),
         grid=_structured,
         hypotheses=(Hypothesis("d >= 9"), Hypothesis("eta > 0")),
-        sharp=Sharp("smallest value found", _value, largest=False, points=_search, table=TABLE),
+        sharp=Sharp("smallest value found", _value, largest=False, points=_search),
         search=_search,
         searched=SEARCHED,
     ),
@@ -89,6 +89,7 @@ CLAIMS = (
         sides=_uniform,
         grid=_structured,
         hypotheses=(Hypothesis("d >= 3"), Hypothesis("eta > 0")),
+        sharp=Sharp("smallest value found", _value, largest=False, points=_search, table=TABLE),
         search=_search,
         searched=SEARCHED,
     ),
