@@ -16,10 +16,7 @@ _limit: Any = None
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Hold every BLAS of this process at one thread; blocks may overlap in several threads.
-
-    Without `threadpoolctl` this does nothing.
-    """
+    """Hold NumPy's and SciPy's BLAS at one thread; blocks may overlap in several threads."""
     _enter()
     try:
         yield
@@ -31,12 +28,11 @@ def _enter() -> None:
     global _inside, _limit
     with _LOCK:
         if _inside == 0:
-            try:
-                from threadpoolctl import threadpool_limits
-            except ImportError:
-                pass
-            else:
-                _limit = threadpool_limits(1, user_api="blas")
+            # a BLAS that is loaded later would come with all its threads: SciPy has its own
+            import scipy.linalg  # noqa: F401
+            from threadpoolctl import threadpool_limits
+
+            _limit = threadpool_limits(1, user_api="blas")
         _inside += 1
 
 

@@ -9,7 +9,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import CancelledError, Executor, Future, as_completed
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,8 @@ import numpy as np
 
 from . import __version__
 from . import _validate as check
-from .errors import PopgdError
-from .sweep_cells import Record, check_executor, run_cells, takes_rng
+from .sweep_cells import Record, check_executor, takes_rng
+from .sweep_chunks import LOST, computed
 
 if TYPE_CHECKING:
     import xarray
@@ -27,8 +27,6 @@ __all__ = ["sweep"]
 
 CHUNKS = 256  # at most so many by default: enough to balance load, few enough to store
 ERROR = "error"
-LOST = "WorkerLost"
-ROUNDS = 3  # a chunk lost with its worker is tried again
 
 
 def sweep(
@@ -95,8 +93,9 @@ def sweep(
     -----
     Errors that the function raises are results and are stored; cells lost with their worker are
     not stored, so that resuming computes them again. The store knows the function by its name
-    only: after changing what it computes, take a new store. BLAS runs at one thread in workers
-    where `threadpoolctl` is installed. Error: that of the function.
+    only: after changing what it computes, take a new store. BLAS runs at one thread while cells
+    run. A process pool breaks as a whole when one of its workers dies: give the same store to a
+    new pool. Error: that of the function.
 
     Examples
     --------
@@ -123,7 +122,7 @@ def sweep(
     todo = {i: piece for i, piece in enumerate(pieces) if i not in done}
     with _reporter(progress, size) as report:
         report(sum(len(records) for records in done.values()))
-        for i, records, final in _computed(executor, function, todo, identity["seed"]):
+        for i, records, final in computed(executor, function, todo, identity["seed"]):
             if final and kept is not None:
                 kept.write(i, records)
             done[i] = records
@@ -201,75 +200,6 @@ def _pieces(axes: dict[str, list[Any]], chunk: int) -> list[list[tuple[tuple[int
 def _batched(items: Iterator[Any], size: int) -> Iterator[tuple[Any, ...]]:
     while piece := tuple(itertools.islice(items, size)):
         yield piece
-
-
-def _computed(
-    executor: Executor | None, function: Any, todo: dict[int, list], seed: int | None
-) -> Iterator[tuple[int, list[Record], bool]]:
-    """Chunk number, records, and whether they are final, in the order they finish."""
-    if executor is None:
-        for i, piece in todo.items():
-            yield i, run_cells(function, piece, seed), True
-        return
-    total = len(todo)
-    lost: dict[int, BaseException] = {}
-    for _ in range(ROUNDS):
-        lost = {}
-        for i, outcome in _gathered(executor, function, todo, seed):
-            if isinstance(outcome, BaseException):
-                lost[i] = outcome
-            else:
-                yield i, outcome, True
-        if not lost:
-            return
-        if len(lost) == len(todo):
-            break
-        todo = {i: todo[i] for i in lost}
-    if len(lost) == total:
-        first = next(iter(lost.values()))
-        raise PopgdError(
-            f"executor: no chunk could be computed, the first failed with {_first_line(first)}; "
-            "a function for processes or a cluster must be importable there and picklable."
-        ) from first
-    for i, error in lost.items():
-        yield i, [({}, f"{LOST}: {_first_line(error)}")] * len(todo[i]), False
-
-
-def _gathered(
-    executor: Executor, function: Any, todo: dict[int, list], seed: int | None
-) -> Iterator[tuple[int, list[Record] | BaseException]]:
-    """Chunk number, and its records or what went wrong, in the order they finish."""
-    futures: dict[Future, int] = {}
-    try:
-        for i, piece in todo.items():
-            futures[_submit(executor, function, piece, seed)] = i
-        for future in as_completed(futures):
-            error = _failure(future)
-            yield futures[future], future.result() if error is None else error
-    finally:
-        for future in futures:
-            future.cancel()
-
-
-def _failure(future: Future) -> BaseException | None:
-    try:
-        return future.exception()
-    except CancelledError as error:  # a cluster that goes away cancels
-        return error
-
-
-def _submit(executor: Executor, function: Any, piece: list, seed: int | None) -> Future:
-    try:
-        return executor.submit(run_cells, function, piece, seed)
-    except Exception as error:  # a broken pool refuses; the chunk is lost like the others
-        future: Future = Future()
-        future.set_exception(error)
-        return future
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0]}"
 
 
 @contextmanager

@@ -36,7 +36,7 @@ def pool():
 
 
 def cluster(workers=2):
-    """A real cluster of processes, quiet and without a dashboard."""
+    """A real cluster of processes, quiet."""
     import dask
     from dask.distributed import LocalCluster
 
@@ -45,7 +45,7 @@ def cluster(workers=2):
         n_workers=workers,
         threads_per_worker=1,
         processes=True,
-        dashboard_address=None,
+        dashboard_address=":0",  # any free port: 8787 may be taken
         silence_logs=50,
     )
 
@@ -163,6 +163,12 @@ def test_blas_has_one_thread_in_workers(pool):
     assert (sweep(cells.threads, {"x": range(4)}, executor=pool, chunk=1).value == 1).all()
     with ThreadPoolExecutor(4) as executor:
         assert (sweep(cells.threads, {"x": range(8)}, executor=executor, chunk=1).value == 1).all()
+
+
+def test_blas_has_one_thread_in_a_worker_that_has_just_started(monkeypatch):
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    with processes(1) as fresh:
+        assert (sweep(cells.threads, {"x": range(2)}, executor=fresh).value == 1).all()
 
 
 def test_progress_counts_finished_cells():
@@ -335,19 +341,62 @@ def test_a_lost_process_is_not_stored_as_a_result(tmp_path):
     assert whole.value.dtype == np.int64
 
 
-def test_a_dask_cluster_that_loses_a_worker(tmp_path):
+@pytest.fixture(scope="module")
+def client():
     from dask.distributed import Client
 
-    grid = {"x": range(16), "directory": [str(tmp_path)]}
-    with cluster() as real, Client(real) as client:
-        executor = client.get_executor()
-        result = sweep(cells.kill_once, grid, executor=executor, chunk=1)
-        assert (tmp_path / "killed").exists()
-        assert (result.value.values[:, 0] == np.arange(16) ** 2).all()
-        assert (result.error == "").all()
-        serial = sweep(cells.draw, {"n": range(10)})
-        store = tmp_path / "dask.zarr"
-        assert sweep(cells.draw, {"n": range(10)}, executor=executor, store=store).identical(serial)
+    with cluster() as real, Client(real) as found:
+        yield found
+
+
+def test_a_dask_cluster_agrees_with_serial(client, tmp_path):
+    executor, grid = client.get_executor(), {"n": range(10)}
+    serial = sweep(cells.draw, grid)
+    assert sweep(cells.draw, grid, executor=executor, store=tmp_path / "d.zarr").identical(serial)
+    assert (sweep(cells.threads, {"x": range(4)}, executor=executor, chunk=1).value == 1).all()
+
+
+@pytest.mark.parametrize("xs", [range(16), [7]], ids=["among others", "alone"])
+def test_a_dask_cluster_that_loses_a_worker(client, tmp_path, xs):
+    result = sweep(
+        cells.kill_once,
+        {"x": xs, "directory": [str(tmp_path)]},
+        executor=client.get_executor(),
+        chunk=1,
+    )
+    assert (tmp_path / "killed").exists()
+    assert (result.value.values[:, 0] == np.array(xs) ** 2).all()
+    assert (result.error == "").all()
+
+
+def test_dask_results_that_die_with_their_worker_are_computed_again(client, tmp_path):
+    # all but one chunk finish at once and their results go down with the worker that holds them
+    grid = {"x": range(8), "directory": [str(tmp_path)]}
+    result = sweep(cells.kill_last, grid, executor=client.get_executor(), chunk=1)
+    assert (result.value.values[:, 0] == np.arange(8)).all()
+
+
+def test_a_dask_scheduler_that_goes_away_ends_the_sweep(tmp_path):
+    import dask
+    from dask.distributed import Client
+
+    store, grid = tmp_path / "gone.zarr", {"x": range(80), "directory": [str(tmp_path)]}
+
+    def close(done, total):
+        if done == 20:
+            real.loop.add_callback(real.scheduler.close)
+
+    options = dict(store=store, chunk=1, progress=close)
+    # how long a client looks for its scheduler, 30 s by default
+    patience = dask.config.set({"distributed.comm.timeouts.connect": "1s"})
+    lost = pytest.warns(RuntimeWarning, match="WorkerLost")
+    with patience, cluster() as real, Client(real) as here, lost:
+        broken = sweep(cells.slow, grid, executor=here.get_executor(), **options)
+    kept = (broken.error == "").values
+    assert 20 <= kept.sum() < 80
+    whole = sweep(cells.slow, grid, store=store, chunk=1)
+    assert (whole.error == "").all()
+    assert whole.value.values[kept].tobytes() == broken.value.values[kept].tobytes()
 
 
 def test_the_store_is_json_and_floats_come_back_exactly(tmp_path):
