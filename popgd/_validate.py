@@ -175,7 +175,8 @@ def weights(name: str, value: Any, d: int, *, heads: bool = False) -> np.ndarray
     """Return a finite float64 array of shape (..., d), or (..., H, d) with `heads`."""
     shape = f"(..., H, {d})" if heads else f"(..., {d})"
     remedy = f"pass finite real numbers of shape {shape}"
-    array = _floats(name, value, remedy)
+    plain = type(value) is np.ndarray and value.dtype == np.float64
+    array = value if plain else _floats(name, value, remedy)
     if array.ndim < (2 if heads else 1) or array.shape[-1] != d:
         rule = f"the last axis must be d = {d}" + (", after one for the heads" if heads else "")
         raise refuse(name, value, f"has shape {array.shape}, {rule}", remedy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,7 @@ from .tiers import Tiers
 from .word_blocks import Block, blocks, forward
 from .word_counts import check_task
 from .word_cube import cubes
-from .word_kernel import attended, total
+from .word_kernel import attended, correction, total
 from .word_threads import SMALLEST, shares, summed
 from .wordbatch import WordBatch
 
@@ -151,10 +152,8 @@ class EmpiricalRisk:
         if lead or self.stacked:
             remedy = f"pass shape ({self.d},) and a single batch, or loop"
             raise check.refuse("alpha, beta", lead, "the variance takes one pair", remedy)
-        positive = beta - 2.0
-        if residual is not None:
-            positive[self._targets] = residual
-        return empirical_noise(self._blocks[0], alpha, positive, beta, self.batches[0].total)
+        delta = correction(beta, residual, self._targets)
+        return empirical_noise(self._blocks[0], alpha, beta, delta, self.batches[0].total)
 
     def accuracy(self, alpha: Any, beta: Any, residual: Any = None) -> Any:
         """Fraction of the words, by weight, with sign f = y; f = 0 counts as -1.
@@ -171,28 +170,28 @@ class EmpiricalRisk:
 
     def _evaluate(self, alpha: Any, beta: Any, residual: Any, gradient: bool) -> Evaluation:
         alpha, beta, residual, lead = self._check(alpha, beta, residual)
-        positive = beta - 2.0
-        if residual is not None:
-            positive[..., self._targets] = residual
+        delta = correction(beta, residual, self._targets)
         if self._cubes and not isinstance(alpha, TierRows):
-            return self._by_cubes(lead, alpha, positive, beta)
+            return self._by_cubes(lead, alpha, beta, delta)
 
-        def sums(words: list[Block], a: np.ndarray, v: np.ndarray, w: np.ndarray) -> Any:
-            return total(words, a, v, w, gradient)
+        def sums(words: list[Block], a: Any, b: np.ndarray, c: np.ndarray | None = None) -> Any:
+            return total(words, a, b, c, gradient)
 
-        return Evaluation(*self._over_batches(sums, lead, alpha, positive, beta))
+        weights = (alpha, beta) if delta is None else (alpha, beta, delta)
+        return Evaluation(*self._over_batches(sums, lead, *weights))
 
-    def _by_cubes(self, lead: tuple[int, ...], *weights: np.ndarray) -> Evaluation:
+    def _by_cubes(self, lead: tuple[int, ...], *weights: np.ndarray | None) -> Evaluation:
         """Value and gradient of a stack of small equal batches."""
         many = len(self.batches)
-        rows = [w.reshape(-1, many, self.d) for w in weights]
+        rows = [None if w is None else w.reshape(-1, many, self.d) for w in weights]
         mass = np.array([b.total for b in self.batches])
-        value = np.empty(rows[0].shape[:2])
-        by_alpha, by_beta = np.empty(rows[0].shape), np.empty(rows[0].shape)
+        shape = (math.prod(lead) // many, many, self.d)
+        value = np.empty(shape[:2])
+        by_alpha, by_beta = np.empty(shape), np.empty(shape)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             for i in range(len(value)):
                 for where, cube in self._cubes:
-                    sums = cube.total(*(w[i, where] for w in rows))
+                    sums = cube.total(*(None if w is None else w[i, where] for w in rows))
                     value[i, where] = sums.value / mass[where]
                     by_alpha[i, where] = sums.alpha / mass[where, None]
                     by_beta[i, where] = sums.beta / mass[where, None]
@@ -256,6 +255,8 @@ class EmpiricalRisk:
 
     def _lead(self, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         """The batch axes of the result, which end with the stack."""
+        if not self.stacked and not any(shapes):
+            return ()
         own = [(len(self.batches),)] if self.stacked else []
         try:
             lead = np.broadcast_shapes(*shapes, *own)
@@ -278,6 +279,7 @@ class EmpiricalRisk:
                 rule = "belongs to targets, and the batch has no task"
                 raise check.refuse("residual", residual, rule, "pass EmpiricalRisk(batch, task)")
             residual = check.weights("residual", residual, len(self._targets))
+            check.same_weight("residual", beta[..., self._targets], residual)
             shapes.append(residual.shape[:-1])
         lead = self._lead(*shapes)
         return _spread(alpha, lead), _spread(beta, lead), _spread(residual, lead), lead
@@ -294,7 +296,8 @@ def _correct(words: list[Block], alpha: Any, margin: np.ndarray) -> list[np.ndar
     right = np.zeros(len(margin))
     for seen in attended(words, alpha):
         above = forward(seen.floats, seen.a * margin[seen.row]) > 0
-        good = above == seen.block.positive
+        positive = np.arange(seen.block.size) < seen.block.positives
+        good = above == positive
         if seen.skip is not None:
             good &= ~seen.skip
         weights = seen.block.weights

@@ -14,25 +14,25 @@ __all__ = ["empirical_noise"]
 
 
 def empirical_noise(
-    words: list[Block], alpha: Any, positive: np.ndarray, negative: np.ndarray, mass: float
+    words: list[Block], alpha: Any, beta: np.ndarray, delta: np.ndarray | None, mass: float
 ) -> Noise:
-    """Second moments about the means; v = `positive` or `negative` by label, shape (d,).
+    """Second moments about the means at output weights beta + delta, shape (d,).
 
     Notes
     -----
     Two passes: the means first, then products of deviations, so that small noise beside large
     means keeps its digits. Error: rounding.
     """
-    d = positive.size
-    sums = total(words, alpha[None], positive[None], negative[None], gradient=True)
+    d = beta.size
+    weights = beta[None], None if delta is None else delta[None]
+    sums = total(words, alpha[None], *weights, gradient=True)
     loss = float(sums.value[0] / mass)
     mean = np.concatenate([sums.alpha[0], sums.beta[0]]) / mass
     variance, products = 0.0, np.zeros((2 * d, 2 * d))
     narrow = (part for block in words for part in block.parts(max(WIDTH // d, 64)))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for seen in attended(narrow, alpha[None]):
-            v = positive if seen.block.positive else negative
-            r, rho, e = residuals(seen, v[None])
+            r, rho, e = residuals(seen, *weights)
             floats = seen.floats if not seen.block.sparse else seen.floats.toarray().T
             by_beta = floats * (seen.a.T * (r / seen.normaliser))
             slopes = np.concatenate([by_beta * (e.T - rho), by_beta]) - mean[:, None]

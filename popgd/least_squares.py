@@ -16,7 +16,7 @@ import numpy as np
 from .empirical_hessian import EmpiricalHessian, well_conditioned_factor
 from .tier_words import TierRows
 from .word_blocks import Block
-from .word_kernel import attended, total
+from .word_kernel import attended, correction, total
 
 __all__ = ["minimum"]
 
@@ -34,7 +34,7 @@ def minimum(
     Newton steps on a quadratic: the first solves it, the others repair rounding, because the
     gradient is computed from the words each time. Kept only while they lower the risk.
     """
-    occurs = np.any([block.occurs for block in words], axis=0)
+    occurs = np.any([block.anywhere for block in words], axis=0)
     if not isinstance(alpha, TierRows):
         occurs &= np.isfinite(alpha)
     delta, solver = _first(words, alpha, mass, targets, occurs)
@@ -57,9 +57,8 @@ def _look(
     """Risk and its gradient at beta = 2 on the targets + delta."""
     beta = delta.copy()
     beta[targets] += 2.0
-    positive = beta - 2.0
-    positive[targets] = delta[targets]
-    sums = total(words, alpha[None], positive[None], beta[None], gradient=True)
+    known = correction(beta[None], delta[targets], targets)
+    sums = total(words, alpha[None], beta[None], known, gradient=True)
     return float(sums.value[0] / mass), sums.beta[0] / mass
 
 
@@ -120,10 +119,10 @@ def _rows(words: list[Block], alpha: Any, targets: list[int], occurs: np.ndarray
     for seen in attended(words, alpha[None]):
         counts = seen.floats if not seen.block.sparse else seen.floats.toarray().T
         gamma = (counts / seen.normaliser[0]) * seen.a[0][:, None]
-        if seen.block.positive:
-            goal = 2 * gamma[others].sum(axis=0)
-        else:
-            goal = -2 * gamma[targets].sum(axis=0)
+        m = seen.block.positives
+        goal = np.concatenate(
+            [2 * gamma[others, :m].sum(axis=0), -2 * gamma[targets, m:].sum(axis=0)]
+        )
         weight = np.ones(seen.block.size) if seen.block.weights is None else seen.block.weights
         root = np.sqrt(weight if seen.skip is None else weight * ~seen.skip[0])
         yield (np.vstack([gamma[occurs], goal]) * root).T

@@ -1,4 +1,4 @@
-"""Blocks of equally labelled words, laid out for the finite-sample kernel."""
+"""Blocks of words, positive ones first, laid out for the finite-sample kernel."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .wordbatch import WordBatch
 
 __all__ = ["Block", "blocks"]
 
-# Counts converted at a time: 4 MB as float64, so that four passes run from the cache.
-BLOCK = 2**19
+# Counts converted at a time: 8 MB as float64, so that four passes run from the cache.
+BLOCK = 2**20
 # Batches up to 16 MB keep their counts as float64; larger ones convert block by block, which
 # costs less than reading eight times as much memory.
 FLOATS = 2**21
@@ -23,34 +23,74 @@ _workspace = local()
 
 
 class Block:
-    """Counts of n words of one label, transposed: shape (d, n).
+    """Counts of n words, transposed: shape (d, n).
 
     Attributes
     ----------
     counts : array of shape (d, n), or scipy.sparse.csr_array of shape (n, d)
         float64, or unsigned integers that `floats` converts.
     weights : array of shape (n,), or None
-    positive : bool
-        The label.
-    occurs : bool array of shape (d,)
-        Symbols that occur in some word of the block.
+    positives : int
+        The first so many words are positive, the others negative.
+    occurs : bool array of shape (2, d)
+        Symbols that occur in some positive word, in some negative word.
+    anywhere : bool array of shape (d,)
+        Symbols that occur at all.
+    shared : bool array of shape (d,)
+        Symbols that occur under both labels.
     complete : bool
         Whether all symbols occur.
     """
 
-    __slots__ = ("complete", "counts", "occurs", "positive", "size", "sparse", "weights")
+    __slots__ = (
+        "_halves", "anywhere", "complete", "counts", "occurs", "positives", "shared", "size",
+        "sparse", "weights",
+    )  # fmt: skip
 
-    def __init__(self, counts: Any, weights: np.ndarray | None, positive: bool):
+    def __init__(self, counts: Any, weights: np.ndarray | None, positives: int):
         self.counts = counts
         self.weights = weights
-        self.positive = positive
+        self.positives = positives
         self.sparse = not isinstance(counts, np.ndarray)
         self.size = counts.shape[0 if self.sparse else 1]
+        halves = slice(0, positives), slice(positives, None)
+        self._see(np.array([self._symbols(half) for half in halves]))
+
+    def _see(self, occurs: np.ndarray) -> None:
+        self._halves: list[Block] | None = None
+        self.occurs = occurs
+        self.anywhere, self.shared = occurs.any(axis=0), occurs.all(axis=0)
+        self.complete = bool(self.anywhere.all())
+
+    def _symbols(self, words: slice) -> np.ndarray:
+        """Which symbols occur in these words."""
         if self.sparse:
-            self.occurs = np.bincount(counts.indices, minlength=counts.shape[1]) > 0
-        else:
-            self.occurs = counts.any(axis=1)
-        self.complete = bool(self.occurs.all())
+            d = self.counts.shape[1]
+            return np.bincount(self.counts[words].indices, minlength=d) > 0
+        return self.counts[:, words].any(axis=1)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether words of both labels are in it."""
+        return 0 < self.positives < self.size
+
+    def by_label(self) -> list[Block]:
+        """The positive and the negative words, as views."""
+        if self._halves is None:
+            self._halves = [self._view(0, self.positives), self._view(self.positives, self.size)]
+            for half, here in zip(self._halves, np.eye(2, dtype=bool), strict=True):
+                half._see(self.occurs & here[:, None])
+        return self._halves
+
+    def _view(self, lo: int, hi: int) -> Block:
+        """Words lo..hi - 1, without looking anew at which symbols occur."""
+        part = copy(self)
+        part._halves = None
+        part.counts = self.counts[lo:hi] if self.sparse else self.counts[:, lo:hi]
+        part.weights = None if self.weights is None else self.weights[lo:hi]
+        part.size = part.counts.shape[0 if self.sparse else 1]
+        part.positives = min(max(self.positives - lo, 0), part.size)
+        return part
 
     def floats(self) -> Any:
         """The counts as float64; valid until the next call in the same thread."""
@@ -69,12 +109,7 @@ class Block:
             yield self
             return
         for lo in range(0, self.size, width):
-            words = slice(lo, lo + width)
-            part = copy(self)
-            part.counts = self.counts[words] if self.sparse else self.counts[:, words]
-            part.weights = None if self.weights is None else self.weights[words]
-            part.size = part.counts.shape[0 if self.sparse else 1]
-            yield part
+            yield self._view(lo, lo + width)
 
     def holds(self, symbols: np.ndarray) -> np.ndarray:
         """Which words hold one of the symbols that a mask selects, bool of shape (n,)."""
@@ -86,7 +121,7 @@ class Block:
         """The words that a mask selects, as a block of its own."""
         counts = self.counts[words] if self.sparse else self.counts[:, words].astype(np.float64)
         weights = None if self.weights is None else self.weights[words]
-        return Block(counts, weights, self.positive)
+        return Block(counts, weights, int(words[: self.positives].sum()))
 
 
 def forward(floats: Any, rows: np.ndarray) -> np.ndarray:
@@ -112,8 +147,11 @@ def blocks(batch: WordBatch, entries: int) -> list[Block]:
     width = batch.d if not batch.is_sparse else max(1, batch.counts.nnz // len(batch))
     step = max(1, BLOCK // width)
     floats = batch.is_sparse or entries <= FLOATS
+    positive = batch.labels > 0
+    order = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
     out = []
-    for positive, words in _runs(batch, step):
+    for lo in range(0, order.size, step):
+        words = order[lo : lo + step]
         counts = batch.counts[words]
         if batch.is_sparse:
             counts = counts.astype(np.float64)
@@ -121,12 +159,5 @@ def blocks(batch: WordBatch, entries: int) -> list[Block]:
             kind = np.dtype(np.float64) if floats else counts.dtype
             counts = np.ascontiguousarray(counts.T, dtype=kind)
         weights = None if batch.weights is None else batch.weights[words]
-        out.append(Block(counts, weights, positive))
+        out.append(Block(counts, weights, int(positive[words].sum())))
     return out
-
-
-def _runs(batch: WordBatch, step: int) -> Iterator[tuple[bool, np.ndarray]]:
-    for positive in (True, False):
-        words = np.flatnonzero((batch.labels > 0) == positive)
-        for lo in range(0, words.size, step):
-            yield positive, words[lo : lo + step]

@@ -20,6 +20,8 @@ __all__ = ["Cube", "cubes"]
 WORDS, COUNTS = 512, 2**15
 # Entries of one cube, so that it stays in the cache, and of all (128 MB as float64).
 PIECE, ALL = 2**19, 2**24
+# What v subtracts from beta on positive and on negative words.
+LABELS = np.array([[2.0], [0.0]])
 
 
 class Cube:
@@ -41,15 +43,18 @@ class Cube:
         # (K, 2, d): which symbols occur under each label
         self.occurs = self.labels @ self.counts > 0
 
-    def total(self, alpha: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> Sums:
+    def total(self, alpha: np.ndarray, beta: np.ndarray, delta: np.ndarray | None) -> Sums:
         """Sums over the words of each batch, for one weight vector a batch, all (K, d)."""
+        correction = np.zeros(beta.shape) if delta is None else delta
         masked = np.where(self.occurs, alpha[:, None], -np.inf)
         top = masked.argmax(axis=-1)
         peak = np.take_along_axis(masked, top[..., None], axis=-1)
         a = np.exp(masked - np.where(np.isfinite(peak), peak, 0.0))
-        v = np.stack([positive, negative], axis=1)
-        c = np.take_along_axis(v, top[..., None], axis=-1)
-        e = v - c
+        held, known = (
+            np.take_along_axis(x[:, None], top[..., None], axis=-1) for x in (beta, correction)
+        )
+        e = (beta[:, None] - held) + (correction[:, None] - known)
+        c = (held - LABELS) + known
         products = np.concatenate([a, a * e], axis=1) @ self.counts.swapaxes(1, 2)
         normaliser = np.where(self.positive, products[:, 0], products[:, 1])
         small = ~(normaliser >= SMALL).all(axis=-1)
@@ -63,20 +68,18 @@ class Cube:
         sums = Sums(np.vecdot(r, weighted) / 2, (a * (e * u - t)).sum(axis=1), (a * u).sum(axis=1))
         for k in np.flatnonzero(small):
             one = slice(k, k + 1)
-            exact = total(self._blocks(int(k)), alpha[one], positive[one], negative[one], True)
+            words = [self._block(int(k))]
+            exact = total(words, alpha[one], beta[one], correction[one], gradient=True)
             for whole, part in zip(sums, exact, strict=True):
                 whole[k] = part[0]
         return sums
 
-    def _blocks(self, k: int) -> list[Block]:
-        """Batch k as blocks, for words whose S is small."""
-        out = []
-        for label in (True, False):
-            words = self.positive[k] == label
-            if words.any():
-                weights = None if self.weights is None else self.weights[k][words]
-                out.append(Block(np.ascontiguousarray(self.counts[k][words].T), weights, label))
-        return out
+    def _block(self, k: int) -> Block:
+        """Batch k as a block, for words whose S is small."""
+        order = np.argsort(~self.positive[k], kind="stable")
+        weights = None if self.weights is None else self.weights[k][order]
+        counts = np.ascontiguousarray(self.counts[k][order].T)
+        return Block(counts, weights, int(self.positive[k].sum()))
 
 
 def cubes(batches: Sequence[WordBatch]) -> list[tuple[slice, Cube]]:

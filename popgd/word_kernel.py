@@ -1,16 +1,18 @@
 """The finite-sample kernel: risk and gradient sums over blocks of words, two passes each.
 
-For one label the residual is r = v . gamma with v = beta - 2 on positive words and beta on
-negative ones. With the reference c = v at the symbol k of largest attention a_k = 1 and
-e = v - c,
+The residual of a word is r = v . gamma with v = beta - 2 on positive words and beta on negative
+ones. With c = v_k for the symbol k of largest attention a_k = 1 and e_i = v_i - v_k, in which the
+label cancels,
 
     S = sum_i a_i C_i,   rho = (sum_i a_i e_i C_i) / S,   r = c + rho,   R = w r / S,
     u_i = sum_n R C_i,   t_i = sum_n R rho C_i,
     dL/dbeta_i = a_i u_i,   dL/dalpha_i = a_i (e_i u_i - t_i),
 
-which is THEORY 6 with beta shifted by c: v_i - r = e_i - rho exactly, so no digit is lost when
-attention sits on k (rho is then tiny) nor when every residual is. Rounding of dL/dalpha_i is
-relative to the sum of w |r| gamma_i (|v_i - c| + |v_i - r|).
+which is THEORY 6 with beta shifted by beta_k: v_i - r = e_i - rho exactly, so no digit is lost
+when attention sits on k (rho is then tiny) nor when every residual is. Rounding of dL/dalpha_i is
+relative to the sum of w |r| gamma_i (|v_i - c| + |v_i - r|). Words of the two labels go together
+unless attention sits on symbols of one label only. Output weights are beta + delta, two numbers
+that are never added: delta is what a residual knows beyond beta's last digit.
 """
 
 from __future__ import annotations
@@ -24,12 +26,15 @@ from . import _validate as check
 from .tier_words import TierRows, by_tier
 from .word_blocks import Block, backward, forward
 
-__all__ = ["Attended", "Sums", "attended", "total"]
+__all__ = ["Attended", "Sums", "attended", "correction", "residuals", "total"]
 
 # Words with S below this hold no symbol of large attention: they are evaluated as a block of
 # their own, with their own k. That keeps R finite, and v_i - r to 13 digits.
 SMALL = 2.0**-10
 
+# Labels whose largest attentions differ by more than this factor's logarithm are seen apart: each
+# has its own k then, and most words of one would be below SMALL with the other's.
+APART = np.log(8.0)
 
 # Entries of a (B, n) array that keeps B > 1 products fast (measured).
 WIDTH = 2**16
@@ -95,6 +100,9 @@ def attended(blocks: Iterable[Block], alpha: Any) -> Iterator[Attended]:
         while pending:
             block, row = pending.pop()
             seen = _attend(block, alpha[row], row)
+            if seen is None:
+                pending += [(half, row) for half in block.by_label()]
+                continue
             if seen.skip is not None:
                 for b in np.flatnonzero(seen.skip.any(axis=-1)):
                     only = slice(row.start + int(b), row.start + int(b) + 1)
@@ -102,8 +110,9 @@ def attended(blocks: Iterable[Block], alpha: Any) -> Iterator[Attended]:
             yield seen
 
 
-def _attend(block: Block, alpha: np.ndarray, row: slice) -> Attended:
-    masked = alpha if block.complete else np.where(block.occurs, alpha, -np.inf)
+def _attend(block: Block, alpha: np.ndarray, row: slice) -> Attended | None:
+    """The block under its own references; None when its labels need a reference each."""
+    masked = alpha if block.complete else np.where(block.anywhere, alpha, -np.inf)
     top = masked.argmax(axis=-1)
     peak = _pick(masked, top)
     if peak.min() == -np.inf:
@@ -111,13 +120,22 @@ def _attend(block: Block, alpha: np.ndarray, row: slice) -> Attended:
             "alpha", -np.inf, "all symbols of a word have alpha = -inf, so it has no attention",
             "keep one symbol of every word finite",
         )  # fmt: skip
+    if block.mixed and not block.shared[top].all() and _apart(block, alpha, peak):
+        return None
     a = np.exp(masked - peak)
     floats = block.floats()
     normaliser = forward(floats, a)
-    if normaliser.min() >= SMALL:
+    # S is at least the smallest a, which is the shorter array
+    if (block.complete and a.min() >= SMALL) or normaliser.min() >= SMALL:
         return Attended(row, block, floats, a, top, normaliser, None)
     skip = normaliser < SMALL
     return Attended(row, block, floats, a, top, np.where(skip, 1.0, normaliser), skip)
+
+
+def _apart(block: Block, alpha: np.ndarray, peak: np.ndarray) -> bool:
+    """Whether the symbols that words of both labels hold draw far less attention than the peak."""
+    near = np.where(block.shared, alpha, -np.inf).max(axis=-1, keepdims=True)
+    return bool((peak - near > APART).any())
 
 
 def _pick(rows: np.ndarray, column: np.ndarray) -> np.ndarray:
@@ -129,36 +147,61 @@ def _pick(rows: np.ndarray, column: np.ndarray) -> np.ndarray:
     return rows[np.arange(len(rows)), column][:, None]
 
 
-def residuals(seen: Attended, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """r (B, n), rho (B, n) and e (B, d); r is zero on skipped words."""
-    c = _pick(v, seen.top)
-    e = v - c
+class Residuals(NamedTuple):
+    """r (B, n), zero on skipped words; rho (B, n); e (B, d)."""
+
+    r: np.ndarray
+    rho: np.ndarray
+    e: np.ndarray
+
+
+def correction(beta: np.ndarray, residual: Any, targets: list[int]) -> np.ndarray | None:
+    """delta of shape (..., d): residual - (beta - 2) on the targets; None without a residual.
+
+    Zero where |beta| < 1, as the rounding of beta - 2 then says less than beta does.
+    """
+    if residual is None:
+        return None
+    delta, held = np.zeros(beta.shape), beta[..., targets]
+    delta[..., targets] = np.where(np.abs(held) < 1, 0.0, residual - (held - 2.0))
+    return delta
+
+
+def residuals(seen: Attended, beta: np.ndarray, delta: np.ndarray | None) -> Residuals:
+    """Residuals of output weights beta + delta, of shape (B, d)."""
+    below = _pick(beta, seen.top)
+    above, e = below - 2.0, beta - below
+    if delta is not None:
+        known = _pick(delta, seen.top)
+        above = above + known
+        e += delta - known
     rho = forward(seen.floats, seen.a * e)
     rho /= seen.normaliser
-    r = rho + c
+    r, m = np.empty(rho.shape), seen.block.positives
+    np.add(rho[:, :m], above, out=r[:, :m])
+    np.add(rho[:, m:], below, out=r[:, m:])
     if seen.skip is not None:
         r[seen.skip] = 0.0
-    return r, rho, e
+    return Residuals(r, rho, e)
 
 
 def total(
-    blocks: Iterable[Block], alpha: Any, positive: np.ndarray, negative: np.ndarray,
-    gradient: bool,
-) -> Sums:  # fmt: skip
-    """Sums over all words, with v = `positive` or `negative` by label; all of shape (B, d)."""
-    value = np.zeros(len(positive))
-    by_alpha, by_beta = np.zeros(positive.shape), np.zeros(positive.shape)
+    blocks: Iterable[Block], alpha: Any, beta: np.ndarray, delta: np.ndarray | None, gradient: bool
+) -> Sums:
+    """Sums over all words at attention weights alpha and output weights beta + delta, (B, d)."""
+    value = np.zeros(len(beta))
+    by_alpha, by_beta = np.zeros(beta.shape), np.zeros(beta.shape)
     for seen in attended(blocks, alpha):
-        v = (positive if seen.block.positive else negative)[seen.row]
-        r, rho, e = residuals(seen, v)
+        row = seen.row
+        r, rho, e = residuals(seen, beta[row], None if delta is None else delta[row])
         weights = seen.block.weights
         weighted = r if weights is None else r * weights
-        value[seen.row] += np.vecdot(r, weighted) / 2
+        value[row] += np.vecdot(r, weighted) / 2
         if not gradient:
             continue
         scaled = weighted / seen.normaliser
         u = backward(seen.floats, scaled)
         scaled *= rho
-        by_beta[seen.row] += seen.a * u
-        by_alpha[seen.row] += seen.a * (e * u - backward(seen.floats, scaled))
+        by_beta[row] += seen.a * u
+        by_alpha[row] += seen.a * (e * u - backward(seen.floats, scaled))
     return Sums(value, by_alpha, by_beta)
