@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,12 +19,15 @@ from .collect import Progress as Callback
 from .judge import CAP
 from .outcome import Outcome
 from .report import Report, exit_code
+from .usage import alone, refused, refused_claim, seconds
 
 __all__ = ["app", "main"]
 
 INTERRUPTED = 130  # what shells report for Ctrl-C
 
-app = typer.Typer(add_completion=False, help=__doc__, pretty_exceptions_enable=False)
+app = typer.Typer(
+    add_completion=False, help=__doc__, pretty_exceptions_enable=False, rich_markup_mode=None
+)
 
 Only = Annotated[
     list[str] | None, typer.Option(help="A claim, or a statement with its steps; repeatable.")
@@ -53,16 +55,15 @@ def check(
     strict: Annotated[bool, typer.Option("--strict", help="Known findings exit 1 too.")] = False,
     precision: Precision = CAP,
     budget: Annotated[
-        float | None, typer.Option(min=1, help="Seconds after which to stop and say so.")
+        float | None, typer.Option(help="Seconds after which to stop and say so.")
     ] = None,
 ) -> None:
     """Judge the claims on a grid. Exit 0: as expected; 1: not; 2: usage; 3: undecided."""
     if context.invoked_subcommand is not None:
-        return
-    if budget is not None and not math.isfinite(budget):
-        raise typer.BadParameter("--budget must be a number of seconds")
+        return alone(context)
+    seconds("--budget", budget)
     if quick and full:
-        raise typer.BadParameter("choose one of --quick and --full")
+        raise refused("--quick and --full: are two grids; choose one.")
     level = "quick" if quick else "full" if full else "default"
     flags = {"json": json, "markdown": markdown, "latex": latex, "html": html}
     try:
@@ -70,19 +71,18 @@ def check(
         if output is not None:
             place.writable(output)
     except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise refused(error) from None
     try:
         claims = collect.find(only or ())
     except KeyError as error:
-        known = ", ".join(collect.by_id())
-        raise typer.BadParameter(f"no claim is called {error.args[0]!r}; known: {known}") from None
+        raise refused_claim("--only", error.args[0]) from None
     order = [claim.id for claim in claims]
     outcomes, interrupted = _run(claims, level, precision, budget)
     report = Report.of(outcomes, order, level, precision, interrupted, budget)
     try:
         place.deliver(report, form, output)
     except BadFile as error:
-        raise typer.BadParameter(str(error)) from None
+        raise refused(error) from None
     complete = not report.unfinished
     raise typer.Exit(INTERRUPTED if interrupted else exit_code(outcomes, strict, complete))
 
@@ -126,15 +126,14 @@ def replay(
     """Evaluate every worst and sharp point recorded in a JSON report again."""
     from . import replay as module
 
-    try:
-        entries = module.read(file or module.SHIPPED)
-    except BadFile as error:
-        raise typer.BadParameter(str(error)) from None
     differing = 0
-    for item in module.replay(entries, precision):
-        differing += not item.agrees
-        state = "agrees" if item.agrees else "DIFFERS"
-        print(f"{state}  {item.id}  {item.what} at {item.point}: {item.recorded} | {item.now}")
+    try:
+        for item in module.replay(module.read(file or module.SHIPPED), precision):
+            differing += not item.agrees
+            state = "agrees" if item.agrees else "DIFFERS"
+            print(f"{state}  {item.id}  {item.what} at {item.point}: {item.recorded} | {item.now}")
+    except BadFile as error:
+        raise refused(error) from None
     raise typer.Exit(1 if differing else 0)
 
 
@@ -145,7 +144,7 @@ def necessity(id: str, precision: Precision = CAP) -> None:
 
     claim = collect.by_id().get(id)
     if claim is None:
-        raise typer.BadParameter(f"no claim is called {id!r}; see proofs-check --json")
+        raise refused_claim("id", id, statements=False)
     if not claim.hypotheses:
         print(f"{id} has no hypotheses.")
     for dropped in drop(claim, cap=precision):

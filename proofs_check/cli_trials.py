@@ -9,6 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from popgd.errors import BadParameter, NotAvailable
+
+from .usage import refused, refused_value, seconds
+
 __all__ = ["register"]
 
 
@@ -31,12 +35,17 @@ def trials(
     from .trial_run import DIMENSIONS, RISKS, run_trials
 
     risks = eps or list(RISKS)
-    if not all(0 < x < 1 for x in risks):
-        raise typer.BadParameter("--eps must lie in (0, 1)")
-    run = run_trials(
-        trials, d or DIMENSIONS, risks, c=c, rng=seed, budget=budget, workers=workers,
-        progress=_progress(),
-    )  # fmt: skip
+    for x in risks:
+        if not 0 < x < 1:
+            raise refused_value("--eps", x, "must lie in (0, 1)", "pass a risk such as 0.1")
+    seconds("--budget", budget)
+    try:
+        run = run_trials(
+            trials, d or DIMENSIONS, risks, c=c, rng=seed, budget=budget, workers=workers,
+            progress=_progress(),
+        )  # fmt: skip
+    except (BadParameter, NotAvailable) as error:
+        raise refused(error) from None
     if as_json:
         print(json.dumps(_finite(run.as_dict()), indent=2))
     else:

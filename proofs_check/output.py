@@ -32,12 +32,15 @@ def choose(flags: Sequence[str], output: Path | None) -> str:
         When several are asked for, or the file's name does not say which.
     """
     if len(flags) > 1:
-        raise ValueError(f"choose one of {' and '.join(f'--{name}' for name in flags)}")
+        raise ValueError(f"{' and '.join(f'--{name}' for name in flags)}: choose one format.")
     if flags or output is None:
         return flags[0] if flags else ""
     by_suffix = {suffix: name for name, suffix in FORMATS.items()}
     if output.suffix.lower() not in by_suffix:
-        raise ValueError(f"{output}: end the name in {', '.join(by_suffix)} or give a format")
+        raise ValueError(
+            f"--output = {str(output)!r}: the name does not say which format; end it in "
+            f"{', '.join(by_suffix)}, or add one of {', '.join(f'--{name}' for name in FORMATS)}."
+        )
     return by_suffix[output.suffix.lower()]
 
 
@@ -51,7 +54,10 @@ def writable(output: Path) -> None:
     """
     place = output.resolve().parent
     if output.is_dir() or not place.is_dir() or not os.access(place, os.W_OK):
-        raise ValueError(f"{output}: cannot be written; choose a file in a directory that can be")
+        raise ValueError(
+            f"--output = {str(output)!r}: cannot be written; choose a file in a directory that "
+            "exists and can be written to."
+        )
 
 
 def render(report: Report, name: str) -> str:

@@ -22,6 +22,9 @@ SHIPPED = Path(__file__).with_name("verdicts.json")
 """The report of a run on the default grid that comes with the package."""
 
 
+_REMEDY = "write a report with `proofs-check --json --output report.json`"
+
+
 @dataclass(frozen=True)
 class Replayed:
     """One recorded number, evaluated again.
@@ -61,22 +64,41 @@ def read(path: str | Path) -> list[dict[str, Any]]:
     """
     try:
         claims = json.loads(Path(path).read_text(encoding="utf-8"))["claims"]
-        unknown = [entry["id"] for entry in claims if entry["id"] not in by_id()]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadFile(f"{path}: not a report written by `proofs-check --json` ({error})") from error
+        ids = [entry["id"] for entry in claims if entry["worst"] is None or entry["worst"]["point"]]
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise BadFile(f"{path}: cannot be read ({reason}); {_REMEDY}.") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BadFile(f"{path}: is no JSON report of proofs-check; {_REMEDY}.") from error
+    if not ids:
+        raise BadFile(f"{path}: records no claim that can be evaluated; {_REMEDY}.")
+    unknown = [id for id in ids if id not in by_id()]
     if unknown:
-        raise BadFile(f"{path}: no claim is called {unknown[0]}; it is from another version")
+        raise BadFile(
+            f"{path}: no claim is called {unknown[0]!r}, it is from another version; {_REMEDY}."
+        )
     return claims
 
 
 def replay(entries: list[dict[str, Any]], cap: int = CAP) -> Iterator[Replayed]:
-    """Evaluate every recorded worst and sharp point again."""
+    """Evaluate every recorded worst and sharp point again.
+
+    Raises
+    ------
+    BadFile
+        When what is recorded is no point of its claim.
+    """
     for entry in entries:
         claim = by_id()[entry["id"]]
-        if entry.get("worst"):
-            yield _margin(claim, entry["worst"], cap)
-        if entry.get("sharp") and claim.sharp is not None:
-            yield _constant(claim, entry["sharp"])
+        try:
+            if entry.get("worst"):
+                yield _margin(claim, entry["worst"], cap)
+            if entry.get("sharp") and claim.sharp is not None:
+                yield _constant(claim, entry["sharp"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadFile(
+                f"{claim.id}: what is recorded cannot be evaluated ({error}); {_REMEDY}."
+            ) from error
 
 
 def _margin(claim: Claim, recorded: dict[str, Any], cap: int) -> Replayed:
