@@ -271,8 +271,8 @@ def test_a_format_alone_goes_to_stdout():
     ("flags", "name", "message"),
     [
         (["json", "html"], None, "choose one"),
-        ([], "report.pdf", "end the name"),
-        ([], "report", "end the name"),
+        ([], "report.pdf", "end it in"),
+        ([], "report", "end it in"),
     ],
 )
 def test_formats_that_cannot_be_told(flags, name, message):
