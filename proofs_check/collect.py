@@ -9,9 +9,10 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from types import ModuleType
 from typing import Any
 
@@ -110,9 +111,10 @@ def run(
     ]
     tasks: dict[Future[Share], tuple[Claim, int]] = {}
     try:
-        for claim in claims:
-            for k, worker in enumerate(workers):
-                tasks[worker.submit(_work, claim.id, level, k, cap)] = claim, k
+        with _interrupts_held():
+            for claim in claims:
+                for k, worker in enumerate(workers):
+                    tasks[worker.submit(_work, claim.id, level, k, cap)] = claim, k
         yield from _gather(tasks, progress, end)
     finally:
         for worker in workers:
@@ -147,6 +149,20 @@ def _result(future: Future[Share]) -> Share:
         return future.result()
     except Exception:  # the worker died: its claims are errors, the others go on
         return Share(traceback=traceback.format_exc())
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back while workers start: they inherit that, and die of it until they import."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # started later, it would let them through again
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
 def _quiet() -> None:
