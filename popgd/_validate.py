@@ -18,6 +18,7 @@ __all__ = [
     "choice",
     "generator",
     "integer",
+    "plain",
     "probability",
     "real",
     "real_array",
@@ -173,10 +174,11 @@ def probability(name: str, value: Any) -> float:
 
 def weights(name: str, value: Any, d: int, *, heads: bool = False) -> np.ndarray:
     """Return a finite float64 array of shape (..., d), or (..., H, d) with `heads`."""
+    if not heads and plain(value, d):
+        return value
     shape = f"(..., H, {d})" if heads else f"(..., {d})"
     remedy = f"pass finite real numbers of shape {shape}"
-    plain = type(value) is np.ndarray and value.dtype == np.float64
-    array = value if plain else _floats(name, value, remedy)
+    array = _floats(name, value, remedy)
     if array.ndim < (2 if heads else 1) or array.shape[-1] != d:
         rule = f"the last axis must be d = {d}" + (", after one for the heads" if heads else "")
         raise refuse(name, value, f"has shape {array.shape}, {rule}", remedy)
@@ -190,6 +192,13 @@ def weights(name: str, value: Any, d: int, *, heads: bool = False) -> np.ndarray
             _LIMIT if name == "alpha" else remedy,
         )
     return array
+
+
+def plain(value: Any, d: int) -> bool:
+    """Whether `value` is one finite vector that needs no conversion; False decides nothing."""
+    if type(value) is not np.ndarray or value.dtype != np.float64 or value.shape != (d,):
+        return False
+    return value.flags.c_contiguous and bool(np.isfinite(value).all())
 
 
 def same_weight(name: str, beta: Any, residual: Any) -> None:

@@ -201,6 +201,8 @@ class EmpiricalRisk:
     def _over_batches(self, sums: Any, lead: tuple[int, ...], *weights: Any) -> list[Any]:
         """sums(blocks, *rows) / total for every batch and chunk of rows, put in shape."""
         many = len(self.batches)
+        if lead == ():
+            return self._once(sums, weights)
         rows = [w.reshape(-1, many, self.d) for w in weights]
         parts: list[list[np.ndarray]] = []
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -211,6 +213,13 @@ class EmpiricalRisk:
                     mass = self.batches[k].total
                     parts.append([x / mass for x in self._summed(sums, k, chunk)])
         return [self._shaped([part[i] for part in parts], lead) for i in range(len(parts[0]))]
+
+    def _once(self, sums: Any, weights: Sequence[Any]) -> list[Any]:
+        """The same for one batch and one row: what a training step asks."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            first, *rest = self._summed(sums, 0, [w.reshape(1, self.d) for w in weights])
+            mass = self.batches[0].total
+            return [float(first[0] / mass), *(x[0] / mass for x in rest)]
 
     def _summed(self, sums: Any, k: int, chunk: list[Any]) -> Any:
         if self._shares[k] is None:
@@ -233,8 +242,6 @@ class EmpiricalRisk:
         else:
             chunks = [np.stack(parts[i : i + many], 1) for i in range(0, len(parts), many)]
             merged = np.concatenate(chunks)
-        if lead == () and not last:
-            return float(merged.reshape(()))
         return merged.reshape(*lead, *last)
 
     def _attention(self, alpha: Any) -> Any:
@@ -245,6 +252,8 @@ class EmpiricalRisk:
                 rule, remedy = "the last axis must be d", f"use d = {self.d}"
                 raise check.refuse("alpha", alpha.shape, rule, remedy)
             return TierRows.of(alpha)
+        if check.plain(alpha, self.d):
+            return alpha
         array = np.asarray(alpha)
         if array.dtype.kind != "f" or not array.size or array.min() != -np.inf:
             return check.weights("alpha", alpha, self.d)
