@@ -9,13 +9,14 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
 from multiprocessing import get_context, resource_tracker
 from types import ModuleType
 from typing import Any
 
+from popgd._blas import one_thread
 from popgd.ball import Enclosure, enclose, precision
 from popgd.errors import PrecisionExhausted
 
@@ -182,6 +183,16 @@ def run_here(claim: Claim, level: str = "default", cap: int = CAP) -> Outcome:
 def judge_share(claim: Claim, level: str, share: int, shares: int, cap: int) -> Share:
     """Judge one share of a claim's points; what it raises becomes a traceback."""
     result, start = Share(), time.process_time()
+    # searches walk on doubles, and the number of BLAS threads changes their last digits
+    with one_thread() if claim.search is not None else nullcontext():
+        _judge_share(claim, level, share, shares, cap, result)
+    result.seconds = time.process_time() - start
+    return result
+
+
+def _judge_share(
+    claim: Claim, level: str, share: int, shares: int, cap: int, result: Share
+) -> None:
     try:
         # the first share has the smallest dimensions, the last the proofs
         if share == shares - 1 and claim.proof is not None:
@@ -192,8 +203,6 @@ def judge_share(claim: Claim, level: str, share: int, shares: int, cap: int) -> 
             _find_constants(claim, claim.sharp, level, share, shares, result)
     except Exception:
         result.traceback = traceback.format_exc()
-    result.seconds = time.process_time() - start
-    return result
 
 
 def _prove(claim: Claim, result: Share) -> None:
