@@ -56,6 +56,10 @@ def _kept(function: Callable[[Point], Value]) -> Callable[[Point], Value]:
     return now
 
 
+SHRINK = 1 - Fraction(1, 2**40)
+"""Takes outputs that rounding left outside the ball back in, at no cost to the digits shown."""
+
+
 def _occurrence(
     counts: Sequence[int], alpha: Sequence[Any], tier: Sequence[int], beta: Sequence[Any] | None
 ) -> Problem:
@@ -153,20 +157,34 @@ def _lazy(point: Point) -> tuple[Fraction, Fraction]:
     problem = LazyHeads([int(n) for n in point["sizes"]], count, rtol=1e-10)
     flat = np.array([[*map(_nearest, row)] for row in alpha]).ravel()
     orders = np.array(tier, dtype=int).ravel()
-    lows, highs = [], []
+    estimates, _ = problem.functions(orders, flat)
+    lows, highs = [Fraction(0)], []
     for block, (counts, owner) in enumerate(_blocks(point)):
         beta = problem.outputs(orders, flat, block)
         with precision(HEAD_BITS):
             made = heads.blocks(
                 counts[1:],
                 [[row[b] for b in owner] for row in alpha],
-                beta.tolist(),
+                _inside(beta, counts, point.d),
                 [[row[b] for b in owner] for row in tier],
             )
-            found = heads.constrained_minimum(made, f"{point.d}**(1/4)")
-            lows.append(rational_bounds(lower(found))[0])
+            if block == int(np.argmax(estimates)):
+                found = heads.constrained_minimum(made, f"{point.d}**(1/4)")
+                lows.append(rational_bounds(lower(found))[0])
+            else:  # no lower bound is needed where another target is harder
+                found = heads.evaluate(made, slope=False).value
             highs.append(rational_bounds(upper(found))[1])
     return max(lows), max(highs)
+
+
+def _inside(beta: np.ndarray, counts: Sequence[int], d: int) -> list[list[Fraction]]:
+    """The outputs, shrunk until their Frobenius norm is at most d^(1/4) for certain."""
+    exact_beta = [[Fraction(float(b)) for b in row] for row in beta]
+    square = sum(n * b * b for row in exact_beta for n, b in zip(counts, row, strict=True))
+    while square**2 > d:
+        exact_beta = [[b * SHRINK for b in row] for row in exact_beta]
+        square *= SHRINK**2
+    return exact_beta
 
 
 def _nearest(text: Any) -> float:

@@ -160,12 +160,15 @@ def attention_only(d: int, level: str) -> Hunt:
         layouts += [(1,) * 11 + (rest - 11,), (rest // 4, rest - rest // 4)]
     if d <= ALONE[level]:
         layouts.append((1,) * rest)
-    return _hunt(
+    found = _hunt(
         _valid(rest, layouts),
         AttentionOnly,
         lambda sizes: starts.attention_and_output(len(sizes), random=RANDOM[level]),
         2 * EFFORT[level],
     )
+    # with many blocks the first search may end before it has converged
+    again = search(AttentionOnly(found.sizes), [found.best.point], 2 * EFFORT[level])
+    return _best([*found.logs, (found.sizes, again)])
 
 
 @cache

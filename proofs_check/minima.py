@@ -100,24 +100,26 @@ class Minima:
 
         `tier` and `offset` have shape (T, A), one row a target.
         """
-        gram, right = self._normal(tier, offset)
+        parts = list(self._parts(tier, offset))
+        gram, right = self._normal(parts)
         scale = np.sqrt(np.diagonal(gram, axis1=1, axis2=2) + 1e-300)
         scale = np.where(scale > 1e-140, 1 / scale, 0.0)
         scaled = gram * scale[:, :, None] * scale[:, None, :]
         scaled += (FLOOR + (scale == 0.0)[:, :, None]) * np.eye(gram.shape[-1])
         beta = scale * np.linalg.solve(scaled, (scale * right)[..., None])[..., 0]
         value = 1.0 - (beta * right).sum(axis=1) / 2
-        slope = self.slopes(tier, offset, beta) if gradient else np.zeros_like(beta)
+        slope = self._slopes(parts, beta) if gradient else np.zeros_like(beta)
         return value, slope, beta
 
     def risk(
         self, tier: np.ndarray, offset: np.ndarray, beta: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Risk (T,) at given outputs by atom (T, A), and its slopes in offsets and outputs."""
-        gram, right = self._normal(tier, offset)
+        parts = list(self._parts(tier, offset))
+        gram, right = self._normal(parts)
         pull = (gram @ beta[..., None])[..., 0]
         value = 1.0 + (beta * (pull / 2 - right)).sum(axis=1)
-        return value, self.slopes(tier, offset, beta), pull - right
+        return value, self._slopes(parts, beta), pull - right
 
     def _levels(self, tier: np.ndarray, offset: np.ndarray):
         """For each tier: who is active, who is below (z = 1), log weights and nodes."""
@@ -137,6 +139,14 @@ class Minima:
             nodes = np.exp(np.arange(start, end + self.h, self.h))
             yield active, below, log, nodes
 
+    def _parts(self, tier: np.ndarray, offset: np.ndarray):
+        """For each tier: y and Y at the nodes, shape (T, K, A); Phi', ..., without target, too."""
+        for active, below, log, nodes in self._levels(tier, offset):
+            y, weight, u, missing, own = self._sums(active, below, log, nodes)
+            phi = _phi(self.d, u, missing, 3)
+            absent = _phi(self.d, u - own, missing + own, 2)
+            yield y, weight, phi, absent
+
     def _sums(self, active, below, log, nodes):
         """y, Y, u and 1 - u at the nodes, shapes (T, K, A) and (T, K)."""
         a = np.exp(log)
@@ -151,18 +161,15 @@ class Minima:
         own = self.mass[:, None, -1] * decay[:, :, -1]
         return y, weight, u, missing, own
 
-    def _normal(self, tier, offset):
+    def _normal(self, parts):
         """E[gamma gamma^T] and 2 E_+[gamma]."""
         count = self.mass.shape[1]
         gram = np.zeros((len(self.mass), count, count))
         right = np.zeros(self.mass.shape)
-        for active, below, log, nodes in self._levels(tier, offset):
-            y, weight, u, missing, own = self._sums(active, below, log, nodes)
-            phi = _phi(self.d, u, missing, 2)
+        for y, weight, phi, (absent, _) in parts:
             gram += self.h * np.matmul((phi[1][..., None] * weight).transpose(0, 2, 1), weight)
             index = np.arange(count)
             gram[:, index, index] += self.h * (phi[0][..., None] * y * weight).sum(axis=1)
-            absent = _phi(self.d, u - own, missing + own, 1)[0]
             # words that avoid the target altogether: its own weight is no part of them
             rise = (phi[0] - absent)[..., None] * weight
             rise[..., -1] = phi[0] * weight[..., -1]
@@ -171,11 +178,11 @@ class Minima:
 
     def slopes(self, tier: np.ndarray, offset: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """dL/dalpha at given outputs by atom, shape (T, A)."""
+        return self._slopes(self._parts(tier, offset), beta)
+
+    def _slopes(self, parts, beta: np.ndarray) -> np.ndarray:
         out = np.zeros(self.mass.shape)
-        for active, below, log, nodes in self._levels(tier, offset):
-            y, weight, u, missing, own = self._sums(active, below, log, nodes)
-            phi = _phi(self.d, u, missing, 3)
-            absent = _phi(self.d, u - own, missing + own, 2)[1]
+        for y, weight, phi, (_, absent) in parts:
             v = beta[:, None, :]
             total, linear = weight.sum(axis=2), (v * weight).sum(axis=2)
             curve = v * y * weight

@@ -13,7 +13,7 @@ __all__ = ["attention", "heads", "outputs", "step", "target_and_outputs", "targe
 
 SHORT = 4  # levels of equal size, each infinitely above the next, that are not spelled out
 
-Level = tuple[Fraction, Fraction, int, bool]  # tier, alpha, symbols, whether with the target
+Level = tuple[Fraction, Fraction, int, str]  # tier, alpha, symbols besides named ones, names
 
 
 def attention(point: Point) -> str:
@@ -25,10 +25,12 @@ def heads(point: Point) -> str:
     """The attention weights of every head."""
     count, n = int(point["H"]), len(point["sizes"])
     rows = [slice(h * n, (h + 1) * n) for h in range(count)]
-    each = [_order(point["sizes"], point["tier"][row], point["alpha"][row]) for row in rows]
     if count == 1:
-        return each[0]
-    return "; ".join(f"head {h}: {text}" for h, text in enumerate(each, 1))
+        return attention(point)
+    names = [chr(ord("A") + i) for i in range(n)]
+    blocks = ", ".join(f"{name} ({_symbols(m)})" for name, m in zip(names, point["sizes"]))
+    each = [_order(point["sizes"], point["tier"][r], point["alpha"][r], names=names) for r in rows]
+    return f"{blocks}; " + "; ".join(f"head {h}: {text}" for h, text in enumerate(each, 1))
 
 
 def outputs(sizes: Sequence[int], beta: Sequence[Any]) -> str:
@@ -65,10 +67,12 @@ def step(point: Point) -> str:
 
 
 def _order(
-    sizes: Sequence[int], tier: Sequence[int], alpha: Sequence[Any], target: int | None = None
-) -> str:
+    sizes: Sequence[int], tier: Sequence[int], alpha: Sequence[Any], target: int | None = None,
+    names: Sequence[str] = (),
+) -> str:  # fmt: skip
     """Blocks from the most attended to the least, with the gaps between them."""
-    levels = _levels(sizes, tier, alpha, target)
+    labels = list(names) or ["the target" if i == target else "" for i in range(len(sizes))]
+    levels = _levels(sizes, tier, alpha, labels)
     if len(levels) == 1:
         return "uniform"
     out, i = "", 0
@@ -78,29 +82,32 @@ def _order(
         if run >= SHORT:
             noun = "symbols" if last[2] == 1 else f"blocks of {_symbols(last[2])}"
             out += f"{run} {noun}, each infinitely above the next"
+            joint = ", the last"
         else:
-            run, last = 1, levels[i]
-            out += _name(last)
+            run, last, joint = 1, levels[i], ""
+            out += last[3] or _symbols(last[2])
         i += run
         if i < len(levels):
-            out += f" {_gap(last, levels[i])} above "
+            out += f"{joint} {_gap(last, levels[i])} above "
     return out
 
 
 def _levels(
-    sizes: Sequence[int], tier: Sequence[int], alpha: Sequence[Any], target: int | None
+    sizes: Sequence[int], tier: Sequence[int], alpha: Sequence[Any], labels: Sequence[str]
 ) -> list[Level]:
     rows = [
-        (Fraction(t), Fraction(a), int(n), i == target)
-        for i, (n, t, a) in enumerate(zip(sizes, tier, alpha, strict=True))
+        (Fraction(t), Fraction(a), int(n), label)
+        for n, t, a, label in zip(sizes, tier, alpha, labels, strict=True)
         if n > 0
     ]
     rows.sort(key=lambda row: row[:2], reverse=True)
     out = []
     for (t, a), same in groupby(rows, key=lambda row: row[:2]):
         members = list(same)
-        others = sum(n for _, _, n, is_target in members if not is_target)
-        out.append((t, a, others, any(row[3] for row in members)))
+        others = sum(n for _, _, n, label in members if not label)
+        named = [label for *_, label in members if label]
+        shown = [*named, _symbols(others)] if named and others else named
+        out.append((t, a, others, " and ".join(shown)))
     return out
 
 
@@ -109,18 +116,11 @@ def _run(levels: list[Level], start: int) -> int:
     end = start + 1
     while (
         end < len(levels)
-        and levels[end][2:] == levels[start][2:] == (levels[start][2], False)
+        and levels[end][2:] == levels[start][2:] == (levels[start][2], "")
         and levels[end][0] != levels[end - 1][0]
     ):
         end += 1
     return end - start
-
-
-def _name(level: Level) -> str:
-    _, _, others, with_target = level
-    if not with_target:
-        return _symbols(others)
-    return f"the target and {_symbols(others)}" if others else "the target"
 
 
 def _gap(high: Level, low: Level) -> str:
