@@ -31,7 +31,7 @@ def empirical_noise(
     variance, products = 0.0, np.zeros((2 * d, 2 * d))
     narrow = (part for block in words for part in block.parts(max(WIDTH // d, 64)))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        for seen in attended(narrow, alpha[None]):
+        for seen in attended(narrow, alpha[None], beta[None]):
             r, rho, e = residuals(seen, *weights)
             floats = seen.floats if not seen.block.sparse else seen.floats.toarray().T
             by_beta = floats * (seen.a.T * (r / seen.normaliser))

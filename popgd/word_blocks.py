@@ -13,8 +13,9 @@ from .wordbatch import WordBatch
 
 __all__ = ["Block", "blocks"]
 
-# Counts converted at a time: 8 MB as float64, so that four passes run from the cache.
-BLOCK = 2**20
+# Counts in a block that is converted at each use, 4 MB as float64, and in one that is not: four
+# passes run from the cache, in products large enough for a many-threaded BLAS (measured).
+CONVERTED, BLOCK = 2**19, 2**20
 # Batches up to 16 MB keep their counts as float64; larger ones convert block by block, which
 # costs less than reading eight times as much memory.
 FLOATS = 2**21
@@ -98,7 +99,7 @@ class Block:
             return self.counts
         space = getattr(_workspace, "array", None)
         if space is None or space.size < self.counts.size:
-            space = _workspace.array = np.empty(max(self.counts.size, BLOCK))
+            space = _workspace.array = np.empty(max(self.counts.size, CONVERTED))
         out = space[: self.counts.size].reshape(self.counts.shape)
         np.copyto(out, self.counts)
         return out
@@ -145,8 +146,8 @@ def blocks(batch: WordBatch, entries: int) -> list[Block]:
     whether they are kept as float64.
     """
     width = batch.d if not batch.is_sparse else max(1, batch.counts.nnz // len(batch))
-    step = max(1, BLOCK // width)
     floats = batch.is_sparse or entries <= FLOATS
+    step = max(1, (BLOCK if floats else CONVERTED) // width)
     positive = batch.labels > 0
     order = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
     out = []

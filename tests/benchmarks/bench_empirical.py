@@ -206,6 +206,8 @@ def linear(report):
     """Cost per step against the size of the count matrix, over a factor of 100."""
     rng = np.random.default_rng(0)
     sizes, times = [], []
+    # a busy machine stalls a many-threaded BLAS
+    OPENBLAS.limit(limits=1)
     for n in (12_500, 40_000, 125_000, 400_000, 1_250_000):
         risk = popgd.EmpiricalRisk(popgd.sample_words(popgd.Occurrence(D), n, rng=0))
         at = rng.normal(size=(2, D)) * 0.1

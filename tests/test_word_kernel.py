@@ -1,0 +1,83 @@
+"""The finite-sample kernel: labels together or apart, output weights as two numbers."""
+
+import numpy as np
+import pytest
+
+import popgd
+from popgd import word_kernel
+from popgd.word_kernel import correction
+
+# Three digits of sixteen may go where labels share a reference.
+SHARED = 1e-12
+CLOSE = 1e-14
+
+
+def risk_on(task, n=300, seed=0):
+    return popgd.EmpiricalRisk(popgd.sample_words(task, n, rng=seed))
+
+
+@pytest.mark.parametrize("gap", [-1.0, 0.0, 0.5, 1.5])
+def test_residuals_tiny_on_both_labels_keep_their_digits(gap):
+    task = popgd.Occurrence(4, 1, popgd.Words(popgd.FixedLength(1)))
+    risk = risk_on(task)
+    beta = np.array([3e-20, 2.0, -1e-20, 2e-20])
+    residual = np.array([7e-20])
+    # words are single symbols: no attention enters, and the residual is that of the symbol
+    r = risk.batch.counts @ np.where(np.arange(4) == 1, residual, beta)
+    found = risk.value_and_gradient(gap * (np.arange(4) == 1), beta, residual=residual)
+    assert found.value == pytest.approx(np.mean(r**2) / 2, rel=CLOSE, abs=0)
+    slope = (risk.batch.counts * r[:, None]).mean(axis=0)
+    np.testing.assert_allclose(found.beta, slope, rtol=CLOSE, atol=0)
+
+
+@pytest.mark.parametrize(
+    "task", [popgd.Occurrence(6, 2), popgd.And(5, [0, 3]), popgd.Or(7, [1, 2])], ids=repr
+)
+@pytest.mark.parametrize("gap", [-3.0, 0.3, 3.0, 6.0])
+def test_labels_together_and_apart_agree(task, gap, monkeypatch):
+    rng = np.random.default_rng(5)
+    alpha, beta = rng.normal(size=(2, 3, task.d)) * 0.3
+    alpha[:, task.targets[0]] += gap
+    parts = []
+    for apart in (0.0, np.inf):
+        monkeypatch.setattr(word_kernel, "APART", apart)
+        # a risk of its own each time: blocks remember their halves
+        parts.append(risk_on(task).value_and_gradient(alpha, beta))
+    for one, other in zip(*parts):
+        np.testing.assert_allclose(one, other, rtol=SHARED, atol=1e-15)
+
+
+def test_labels_part_only_where_they_must(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        word_kernel, "residuals", lambda part, *a: seen.append(part) or original(part, *a)
+    )
+    beta = np.full(6, 0.5)
+    risk = risk_on(popgd.Occurrence(6, 2))
+    for gap, pieces in ((0.0, 1), (1.0, 1), (20.0, 2)):
+        seen.clear()
+        risk.value(gap * (np.arange(6) == 2), beta)
+        assert len(seen) == pieces
+
+
+original = word_kernel.residuals
+
+
+def test_a_correction_is_what_beta_cannot_hold():
+    beta = np.array([0.5, 2.0, 2.0 + 4e-16])
+    delta = correction(beta, np.array([1e-20, 4e-16]), [1, 2])
+    assert delta[0] == 0
+    assert delta[1] == 1e-20
+    assert (beta[2] - 2) + delta[2] == 4e-16
+
+
+def test_a_small_beta_outweighs_the_rounding_of_its_residual():
+    beta = np.array([1e-18, 3e-18])
+    assert correction(beta, beta[:1] - 2, [0]).tolist() == [0.0, 0.0]
+    assert correction(beta, None, [0]) is None
+
+
+def test_a_residual_of_another_weight_is_refused():
+    risk = risk_on(popgd.Occurrence(4, 1))
+    with pytest.raises(popgd.BadParameter, match=r"residual = .*must be beta - 2"):
+        risk.value(np.zeros(4), np.zeros(4), residual=[0.5])
