@@ -273,7 +273,8 @@ def to_float(x: Any) -> float:
 def approximate(x: Ball) -> float:
     """The midpoint rounded to a double: for choosing grids, never for a decision."""
     value = float(x.mid())
-    if math.isinf(value) and x.is_finite():
+    # [0 +/- inf] is what a tower of exponentials comes to
+    if (math.isinf(value) and x.is_finite()) or (math.isfinite(value) and not x.is_finite()):
         raise NotAvailable(
             "alpha: an attention weight or gap beyond 1e308 has no grid; take the limit, gap = inf"
             " or popgd.Tiers."

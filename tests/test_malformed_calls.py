@@ -271,6 +271,10 @@ UNAVAILABLE = {
         lambda: certified.moments(HUGE, 5),
         r"alpha: an attention weight or gap beyond 1e308 has no grid; take the limit, gap = inf",
     ),
+    "a certified gap that no ball encloses": (
+        lambda: certified.moments("exp(exp(exp(9)))", 5),
+        r"alpha: an attention weight or gap beyond 1e308 has no grid; take the limit, gap = inf",
+    ),
 }
 
 
