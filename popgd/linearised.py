@@ -40,6 +40,7 @@ class Deviation(NamedTuple):
     ----------
     gap, beta_target, beta_background : float
         Of alpha_s minus the mean of the other alpha_j, of beta_s, of the mean of the others.
+        With several targets, their mean takes the place of the target's.
     alpha, beta : float
         Root mean square of the length of the whole deviation, vectors in R^d.
     risk : float
@@ -52,6 +53,23 @@ class Deviation(NamedTuple):
     alpha: float
     beta: float
     risk: float
+
+    @classmethod
+    def squares(cls, alpha: np.ndarray, beta: np.ndarray, risk: Any, targets: Any) -> Any:
+        """Squares of all of them for deviations alpha, beta of shape (..., d) and risk (...)."""
+        of = np.zeros(alpha.shape[-1], dtype=bool)
+        of[list(targets)] = True
+        # where every symbol is a target there is no background, and no gap
+        gap = background = np.zeros(alpha.shape[:-1])
+        if not of.all():
+            gap = alpha[..., of].mean(axis=-1) - alpha[..., ~of].mean(axis=-1)
+            background = beta[..., ~of].mean(axis=-1)
+        target = beta[..., of].mean(axis=-1)
+        parts = (gap, target, background, alpha, beta, risk)
+        squares = [np.asarray(part) ** 2 for part in parts]
+        for i in (3, 4):
+            squares[i] = squares[i].sum(axis=-1)
+        return cls._make(squares)
 
 
 class _Words:

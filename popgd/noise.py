@@ -21,7 +21,7 @@ from .integral import Inputs, IntegralRoute
 from .languages import Task
 from .quadrature import step_for
 
-__all__ = ["Noise", "noise"]
+__all__ = ["CellMoments", "Noise", "noise"]
 
 LARGEST = 2000
 """Largest d for which the d x d covariance is built."""
@@ -86,7 +86,7 @@ def noise(task: Task, inputs: Inputs, rtol: float) -> Noise:
     loss, alpha, beta, cross = 0.0, *np.zeros((3, d, d))
     for piece in pieces(inputs.alpha, route.cells):
         v = route.residual_weights(inputs, piece)[0]
-        cell = _CellNoise(Frame(route.facts, piece), v, h, route.tolerance)
+        cell = CellMoments(Frame(route.facts, piece), v, h, route.tolerance)
         loss += cell.fourth() / 4
         zero, one, two = (cell.pairs(m) for m in range(3))
         w = cell.w
@@ -101,8 +101,8 @@ def noise(task: Task, inputs: Inputs, rtol: float) -> Noise:
     )
 
 
-class _CellNoise:
-    """Moments of gamma_i gamma_k r^2 rho^m over one cell, r = v . gamma, rho = w . gamma.
+class CellMoments:
+    """Moments of gamma_i gamma_k r^power rho^m over one cell, r = v . gamma, rho = w . gamma.
 
     w = v - c with c the residual weight of the symbol that draws most attention, so that
     v_i - r = w_i - rho keeps its digits when attention is concentrated.
@@ -170,13 +170,13 @@ class _CellNoise:
         """E[(v . gamma)^4 1_cell]."""
         return float(self._moment(4, 0, 0).top.sum()) * self.h / math.factorial(3)
 
-    def pairs(self, m: int) -> np.ndarray:
-        """E[gamma_i gamma_k r^2 rho^m 1_cell], shape (d, d)."""
+    def pairs(self, m: int, power: int = 2) -> np.ndarray:
+        """E[gamma_i gamma_k r^power rho^m 1_cell], shape (d, d)."""
         size = len(self.symbols)
         out, single = np.zeros((size, size)), np.zeros(size)
-        choices = list(product(range(3), range(m + 1)))
+        choices = list(product(range(power + 1), range(m + 1)))
         for p, q in product(choices, choices):
-            a, b = 2 - p[0] - q[0], m - p[1] - q[1]
+            a, b = power - p[0] - q[0], m - p[1] - q[1]
             if a < 0 or b < 0:
                 continue
             count = _multinomial(p[0], q[0], a) * _multinomial(p[1], q[1], b)
@@ -186,14 +186,14 @@ class _CellNoise:
                 factor = count * moment.top_given(known_i | known_k)
                 out[np.ix_(i, k)] += left[:, i].T @ (factor[:, None] * right[:, k])
         for p in choices:
-            count = math.comb(2, p[0]) * math.comb(m, p[1])
-            moment = self._moment(2 - p[0], m - p[1], 1)
+            count = math.comb(power, p[0]) * math.comb(m, p[1])
+            moment = self._moment(power - p[0], m - p[1], 1)
             for i, known in self._roles():
                 factor = count * moment.top_given(known)
                 single[i] += factor @ (self._power(*p)[:, i] * self._y[:, i])
         out[np.diag_indices(size)] += single
         full = np.zeros((self.d, self.d))
-        full[np.ix_(self.symbols, self.symbols)] = out * (self.h / math.factorial(3 + m))
+        full[np.ix_(self.symbols, self.symbols)] = out * (self.h / math.factorial(1 + power + m))
         return full
 
     def _roles(self) -> list[tuple[np.ndarray, int]]:
