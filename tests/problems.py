@@ -1,8 +1,30 @@
-"""The hard weight vectors: where naive formulas lose every digit."""
+"""Tasks small enough to enumerate; hard weight vectors, where naive formulas lose every digit."""
 
 from __future__ import annotations
 
 import numpy as np
+
+from popgd import (
+    And,
+    FixedLength,
+    Geometric,
+    Occurrence,
+    Or,
+    Poisson,
+    UniformLength,
+    Words,
+)
+
+PI = [0.5, 0.3, 0.2]
+THREE_SYMBOLS = [
+    Occurrence(3, 1, Words(Geometric(0.6))),
+    Or(3, [0, 1], Words(Geometric(0.6), PI)),
+    And(3, [0, 1], Words(Geometric(0.6))),
+    And(3, [0, 1, 2], Words(FixedLength(5), PI)),
+    Occurrence(3, 2, Words(Poisson(1.3), PI)),
+    Or(3, [1, 2], Words(UniformLength(6))),
+]
+"""Every language and length law, small enough to enumerate words."""
 
 D = 50
 

@@ -3,33 +3,17 @@
 import numpy as np
 import pytest
 from oracles import direct, enumerate_words
+from problems import THREE_SYMBOLS
 
 from popgd import (
-    And,
     BadParameter,
-    FixedLength,
-    Geometric,
     NotAvailable,
     Occurrence,
-    Or,
-    Poisson,
     PopulationRisk,
-    UniformLength,
-    Words,
 )
 
 ABSOLUTE = 1e-12
 """Quadrature of moments of order 6, values of order 1."""
-
-PI = [0.5, 0.3, 0.2]
-TASKS = [
-    Occurrence(3, 1, Words(Geometric(0.6))),
-    Or(3, [0, 1], Words(Geometric(0.6), PI)),
-    And(3, [0, 1], Words(Geometric(0.6))),
-    And(3, [0, 1, 2], Words(FixedLength(5), PI)),
-    Occurrence(3, 2, Words(Poisson(1.3), PI)),
-    Or(3, [1, 2], Words(UniformLength(6))),
-]
 
 
 def covariance(words, a, b):
@@ -37,7 +21,7 @@ def covariance(words, a, b):
     return (p[:, None] * a).T @ b - np.outer(p @ a, p @ b)
 
 
-@pytest.mark.parametrize("task", TASKS, ids=lambda t: type(t).__name__)
+@pytest.mark.parametrize("task", THREE_SYMBOLS, ids=lambda t: type(t).__name__)
 def test_every_entry_is_that_of_enumerated_words(task):
     rng = np.random.default_rng(0)
     alpha, beta = 2 * rng.normal(size=3), rng.normal(size=3)

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from mpmath import mpf
 from oracles import direct, enumerate_words
-from problems import hard_problems
+from problems import THREE_SYMBOLS, hard_problems
 
 from popgd import (
     And,
-    FixedLength,
     Geometric,
     NotAvailable,
     Occurrence,
@@ -19,7 +18,6 @@ from popgd import (
     Poisson,
     PopulationRisk,
     Tiers,
-    UniformLength,
     Words,
     certified,
     symmetric,
@@ -35,14 +33,8 @@ COMPONENT = 1e-11
 SHARP = 1e-11
 """Promised relative size of the error bound."""
 
-PI = [0.5, 0.3, 0.2]
 TASKS = [
-    Occurrence(3, 1, Words(Geometric(0.6))),
-    Or(3, [0, 1], Words(Geometric(0.6), PI)),
-    And(3, [0, 1], Words(Geometric(0.6))),
-    And(3, [0, 1, 2], Words(FixedLength(5), PI)),
-    Occurrence(3, 2, Words(Poisson(1.3), PI)),
-    Or(3, [1, 2], Words(UniformLength(6))),
+    *THREE_SYMBOLS,
     Occurrence(2, 0),
     Or(2, [0, 1], Words(Geometric(0.5))),
     And(2, [0, 1]),
