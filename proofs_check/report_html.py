@@ -63,7 +63,8 @@ text { font: 12.5px system-ui, "DejaVu Sans", sans-serif; fill: #1a1a1a }
 .found { grid-column: 1 / -1; margin-top: 8px; font-size: .9em } .found summary { cursor: pointer }
 .found table { border-collapse: collapse; width: 100% } .found .name { display: none }
 .found th, .found td { text-align: left; vertical-align: top; padding: 3px 12px 3px 0;
-  border-bottom: 1px solid #e2e2e2; font-variant-numeric: tabular-nums } .found th { color: #555 }
+  border-bottom: 1px solid #e2e2e2; font-variant-numeric: tabular-nums; overflow-wrap: normal }
+.found td:last-child { white-space: nowrap; padding-right: 0 } .found th { color: #555 }
 pre { overflow-x: auto; background: #f4f4f4; padding: 8px; font-size: .8em }
 @media (min-width: 900px) { article { display: grid; gap: 0 24px;
   grid-template-columns: minmax(0, 1fr) 400px } figure { margin: 0 0 10px } }
@@ -71,7 +72,7 @@ pre { overflow-x: auto; background: #f4f4f4; padding: 8px; font-size: .8em }
   dl { grid-template-columns: minmax(0, 1fr) } dd { margin-bottom: 4px }
   .found thead { display: none } .found tr { display: block; padding: 6px 0;
   border-bottom: 1px solid #ccc } .found td { display: block; border: 0; padding: 1px 0 }
-  .found .name { display: inline; color: #555 } }
+  .found .name { display: inline; color: #555 } .found .name::after { content: ":" } }
 """
 
 

@@ -102,7 +102,7 @@ def found_rows(outcome: Outcome) -> list[list[str]]:
         [
             *map(str, row.at.values()),
             brief(row.value),
-            *("says nothing" if x is None else brief(x) for _, x in row.closed),
+            *("none" if x is None else brief(x) for _, x in row.closed),
             row.words,
             f"{row.starts}, {row.evaluations}",
         ]
