@@ -99,18 +99,63 @@ def boundary_curves(
     return _dataset(sizes, targets, rates, (eta2, status, bracketed), rate, count, certify)
 
 
-def curve_rates(d: Any, low: float, high: float, count: int = 60) -> np.ndarray:
-    """eta1 from `low` to `high` for a smooth boundary: geometric, dense below the turning point.
+def curve_rates(
+    d: Any,
+    low: float,
+    high: float,
+    count: int = 60,
+    *,
+    epsilon: float | None = None,
+    steps: Any = math.inf,
+    eta3: float = 1.0,
+) -> np.ndarray:
+    """eta1 from `low` to `high` for a smooth boundary: geometric, dense where the curve ends.
 
-    Source: THEORY 5 (the gap vanishes there and the curve rises without bound). Error: none.
+    Parameters
+    ----------
+    d : int
+    low, high : float
+        Smallest and largest rate, > 0.
+    count : int
+        Rates of the geometric part.
+    epsilon, steps, eta3 : optional
+        As in `boundary_curves`. With `epsilon` also dense around the rates between which `steps`
+        steps suffice at full attention, where a curve at finite `steps` ends.
+
+    Notes
+    -----
+    At the turning point the gap vanishes and the curve rises without bound. At gap inf the risk
+    after T steps is F1 (eta1/d - 1)^2 + F2 beta_j^2/4 with F1 = (1 - eta3/2)^(2T) and
+    F2 = (1 - eta3/(2(d-1)))^(2T), a quadratic in eta1. Source: THEORY 5. Error: none.
     """
     low = check.real("low", low, 0.0)
     high = check.real("high", high, low)
     count = check.integer("count", count, 2)
-    turn = turning_point(d)
-    near = turn * (1 - np.geomspace(1e-5, 0.5, count // 2)) if math.isfinite(turn) else []
-    rates = np.concatenate([np.geomspace(low, high, count), near])
+    size, turn = check.integer("d", d, 2, 10**15), turning_point(d)
+    close = np.geomspace(1e-5, 0.5, max(count // 2, 2))
+    parts = [np.geomspace(low, high, count), turn * (1 - close) if math.isfinite(turn) else []]
+    if epsilon is not None:
+        target, rate = check.real("epsilon", epsilon, 0.0), check.real("eta3", eta3, 0.0)
+        ends = _ends(size, target, _count(steps), rate)
+        parts += [end * (1 + np.concatenate([-close, close])) for end in ends]
+    rates = np.concatenate(parts)
     return np.unique(rates[(rates >= low) & (rates <= high)])
+
+
+def _ends(d: int, epsilon: float, steps: float, eta3: float) -> list[float]:
+    """eta1 at which the risk at full attention is epsilon after `steps` steps."""
+    if math.isinf(steps):
+        return []
+    slow = (1 - eta3 / (2 * (d - 1))) ** (2 * steps)
+    fast = (1 - eta3 / 2) ** (2 * steps)
+    a = fast / d**2 + slow * ((d - 2) / (d * (d - 1.0))) ** 2 / 4
+    half, c = fast / d, fast - epsilon
+    spread = half * half - a * c
+    if a == 0 or not math.isfinite(a) or spread < 0:
+        return []
+    top = half + math.sqrt(spread)
+    # the product of the roots is c/a: no cancellation
+    return [x for x in (top / a, c / top) if x > 0]
 
 
 def theorem_line(d: Any, eta1: Any, epsilon: Any, constant: float = 1.0) -> Any:
@@ -188,7 +233,7 @@ def _bracketed(d: int, eta1: float, eta2: float, eta3: float, steps: float, epsi
     """Whether enclosures prove that the risk crosses epsilon within 1e-10 of eta2."""
     from fractions import Fraction
 
-    from .ball import ball, compare, precision
+    from .ball import ball, compare, precision, sign
     from .certified_symmetric import three_phase
 
     if not math.isfinite(eta2):
@@ -199,7 +244,9 @@ def _bracketed(d: int, eta1: float, eta2: float, eta3: float, steps: float, epsi
         bits = BITS + 2 * (int(count).bit_length() if isinstance(count, int) else 0)
         with precision(bits):
             run = three_phase(d, ball(eta1), ball(rate), ball(eta3), count)
-            if compare(ball(eta3) * run.largest_eigenvalue, 2) != -1 and count != 0:
+            # 2 - eta3 lambda_max, where lambda_max may be close to 1/2 and eta3 to 4
+            margin = (2 - ball(eta3) / 2) + ball(eta3) * run.deficit
+            if sign(margin) != 1 and count != 0:
                 return False
             if compare(run.risks[3], ball(epsilon)) != wanted:
                 return False

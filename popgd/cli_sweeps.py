@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,7 @@ __all__ = ["register"]
 
 CURVE = 60
 FAILED = 1
+FORMATS = ("png", "pdf", "svg")
 
 Sizes = Annotated[
     str, typer.Option("--d", "-d", help="Alphabet size; 50, or for example 1e6.", metavar="INT")
@@ -56,7 +59,7 @@ def phase_diagram(
         str, typer.Option("--eta3", help="Learning rate of phase 3.", metavar="NUMBER")
     ] = "1",
     pixels: Annotated[
-        int, typer.Option("--pixels", help="Learning rates on each axis.", min=2, max=20_000)
+        int, typer.Option("--pixels", help="Learning rates on each axis.", min=2, max=5_000)
     ] = 500,
     accuracy: Annotated[
         bool, typer.Option("--accuracy", help="Also accuracies, into the netCDF file.")
@@ -77,6 +80,8 @@ def phase_diagram(
     from .diagram import REGIMES
     from .diagram import phase_diagram as compute
 
+    if png is not None:
+        check.choice("png", _format(png), FORMATS)
     size = check.integer("d", number("d", d), 2, 10**15)
     rate, target, count = number("eta3", eta3), number("epsilon", epsilon), number("steps", steps)
     axes = [
@@ -84,8 +89,9 @@ def phase_diagram(
         for name, text, low, high in (("eta1", eta1, 1e-4, 10.0), ("eta2", eta2, 0.1, 1e6))
     ]
     plane = compute(size, *axes, steps=count, epsilon=target, eta3=rate, accuracy=accuracy)
-    rates = curve_rates(size, axes[0][0], axes[0][-1], CURVE)
-    curve = boundary_curves(size, rates, target, steps=count, eta3=rate)
+    phase_3 = {"steps": count, "eta3": rate}
+    rates = curve_rates(size, axes[0][0], axes[0][-1], CURVE, epsilon=target, **phase_3)
+    curve = boundary_curves(size, rates, target, **phase_3)
     if netcdf is not None:
         from .netcdf import save_netcdf
 
@@ -94,14 +100,15 @@ def phase_diagram(
         _draw(plane, curve, png)
     label, share = plane.regime.values, float(plane.proved.mean())
     answer = {name: float((label == k).mean()) for k, name in enumerate(REGIMES)}
-    solved = curve.constant.where(curve.status == 0)
+    solved = curve.status == 0
     answer |= {
         "proved": share,
         "eta1 where attention turns away": float(curve.eta1_turn[0]),
-        "smallest C": float(solved.min()),
-        "boundary points": int(solved.notnull().sum()),
+        "boundary points": int(solved.sum()),
         "boundary points proved": int(curve.bracketed.sum()),
     }
+    if solved.any():
+        answer["smallest C"] = float(curve.constant.where(solved).min())
     if json:
         show_json({"d": size, "steps": count, "epsilon": target, **answer, "versions": versions()})
         return
@@ -126,15 +133,16 @@ def _range(name: str, text: str | None, low: float, high: float) -> tuple[float,
 
 def _draw(plane: Any, curve: Any, path: Path) -> None:
     """The picture, written whole or not at all."""
-    from . import _validate as check
     from . import plots
     from ._files import write_atomically
 
     figure = plots.figure()
     plots.phase_diagram(plane, figure.subplots(), boundary=curve)
-    kind = path.suffix[1:].lower() or "png"
-    check.choice("png", kind, ("png", "pdf", "svg"))
-    write_atomically(path, lambda file: figure.savefig(file, format=kind))
+    write_atomically(path, lambda file: figure.savefig(file, format=_format(path)))
+
+
+def _format(path: Path) -> str:
+    return path.suffix[1:].lower() or "png"
 
 
 @one_sentence
@@ -153,7 +161,7 @@ def sweep(
         Path | None, typer.Option("--store", help="Keep finished chunks (zarr).", metavar="DIR")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the sweep in the store.")
+        bool, typer.Option("--resume", help="Continue the sweep in the store, if there is one.")
     ] = False,
     scheduler: Annotated[
         str | None,
@@ -173,12 +181,15 @@ def sweep(
 
     Example: popgd sweep study.py:trial -g d=10,50 -g seed=int:0:20 --store runs.zarr
     """
-    from .sweep_names import load_function, parse_axis
+    from . import _validate as check
+    from .sweep_names import load_function
     from .sweeps import sweep as compute
 
-    chosen = load_function(function)
-    axes = dict(parse_axis(text) for text in grid)
-    with _executor(scheduler, workers, chosen) as executor:
+    if resume and store is None:
+        raise check.refuse("resume", resume, "needs a store", "add --store DIR")
+    chosen, axes = load_function(function), _grid(grid)
+    with _executor(scheduler, workers, function) as executor, warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # failed cells: said below
         result = compute(
             chosen, axes, executor=executor, store=store, resume=resume, chunk=chunk, seed=seed
         )
@@ -193,7 +204,25 @@ def sweep(
     else:
         _summary(result, cells)
     if result.attrs["failed"]:
+        first = next(text for text in result.error.values.ravel() if text)
+        print(
+            f"error: {result.attrs['failed']} of {cells} cells failed, the first with {first}",
+            file=sys.stderr,
+        )
         raise typer.Exit(FAILED)
+
+
+def _grid(texts: list[str]) -> dict[str, list[Any]]:
+    from . import _validate as check
+    from .sweep_names import parse_axis
+
+    axes: dict[str, list[Any]] = {}
+    for text in texts:
+        name, values = parse_axis(text)
+        if name in axes:
+            raise check.refuse("grid", text, f"{name} has values already", "give each name once")
+        axes[name] = values
+    return axes
 
 
 def _summary(result: Any, cells: int) -> None:
@@ -206,7 +235,8 @@ def _summary(result: Any, cells: int) -> None:
 
 
 @contextmanager
-def _executor(scheduler: str | None, workers: int, function: Any) -> Iterator[Any]:
+def _executor(scheduler: str | None, workers: int, function: str) -> Iterator[Any]:
+    """What computes the cells; a cluster gets the file that a function comes from."""
     from . import _validate as check
     from .errors import NotAvailable
 
@@ -222,7 +252,10 @@ def _executor(scheduler: str | None, workers: int, function: Any) -> Iterator[An
         except (OSError, ValueError, TimeoutError) as error:
             remedy = "start one with `dask scheduler` and pass its address"
             raise check.refuse("scheduler", scheduler, f"no answer ({error})", remedy) from error
+        file = function.rpartition(":")[0]
         with client:
+            if file.endswith(".py"):
+                client.upload_file(file)
             yield client.get_executor()
     elif workers == 1:
         yield None

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .symmetric_descent import OutputDescent
+from .symmetric_quadratic import CLOSE
 
 __all__ = ["MOMENT_BOUND", "Proof", "gap_error", "prove"]
 
@@ -73,19 +74,55 @@ def prove(descent: OutputDescent, steps: float, shift: Any, terms: tuple[Any, ..
     curve = np.where(curve < 0.25, curve, np.inf)
     rate = 3 * moment + curve + 30 * UNIT
     floor = 1.2 * terms[0] * curve + 4 * UNIT * terms[0] + TINY
+    steep = _steep_error(descent, moment, rate)
     total = floor
-    for part, off, largest, (size, power, log) in zip(
+    for part, off, largest, (left, _), shift, (size, power, log) in zip(
         descent._parts,
         _component_errors(descent, rate, _angle_error(descent, moment)),
         descent._spectrum[:2],
+        descent._rates,
+        # both eigenvalues are the same at d = 2
+        (steep, steep if q.d == 2 else descent.eta * descent._spectrum[1] * rate),
         (terms[1:4], terms[4:7]),
     ):
-        slack = _power_error(descent.eta * largest, log, steps, rate, power)
+        # without a rate every power is 1
+        still = descent.eta == 0 or steps == 0 or np.isinf(steps)
+        slack = 0.0 if still else _power_error(np.abs(left), log, steps, shift, power)
         more = (2 * np.abs(part) + off) * off * (power + slack) * (1 + rate)
         total = total + largest / 2 * more + size * (slack + rate * (power + slack))
     total = total + 10 * UNIT * (terms[0] + terms[1] * terms[2] + terms[4] * terms[5])
-    x = descent.eta * descent.lambda_max
-    return Proof(np.where(np.isnan(total), np.inf, total), floor, np.abs(x - 2) > 2 * x * rate)
+    return Proof(
+        np.where(np.isnan(total), np.inf, total), floor, _side_known(descent, steep, steps)
+    )
+
+
+def _steep_error(descent: OutputDescent, moment: Any, rate: Any) -> Any:
+    """Bound on the error of eta lambda_1 as it enters 1 - eta lambda_1 and 2 - eta lambda_1.
+
+    Where lambda_1 is near 1/2 it enters through its deficit 1/2 - lambda_1 = (1/2 - M20) - shift,
+    shift <= (1/2 - M20)/2; the first is right to `moment`, the shift to 40 times that
+    ((a + c)/(a - c) <= 12 where the deficit is below 1/8).
+    """
+    q, eta = descent.quadratic, descent.eta
+    x, deficit = eta * descent.lambda_max, descent._spectrum[4]
+    rest = eta * q.deficit
+    rounding = 4 * UNIT * (np.abs(np.where(x < 1.5, 1.0, 2.0) - eta / 2) + rest)
+    fine = 50 * moment * rest + rounding + TINY * eta
+    return np.where((deficit < CLOSE) & (x > 0.5), fine, x * rate)
+
+
+def _side_known(descent: OutputDescent, steep: Any, steps: float) -> Any:
+    """Where it is proved whether eta lambda_1 exceeds 2.
+
+    lambda_1 < 1/2 for d >= 3: a square of a convex combination is at most the combination of
+    the squares, so the quadratic form at (x, y) is at most x^2 E_+[gamma_s] +
+    y^2 (1 - E_+[gamma_s])/(d - 1), and 0 < E_+[gamma_s] < 1/2. At d = 2 it is 1/2 exactly.
+    A margin that underflows to 0 counts as divergence at infinitely many steps only.
+    """
+    known = np.abs(descent.margin) > 2 * steep
+    if descent.eta <= 4:
+        known = known | ((descent.margin > 0) if np.isinf(steps) else (descent.margin >= 0))
+    return known | (descent.quadratic.d == 2)
 
 
 def _moved(gap: Any, shift: Any) -> Any:
@@ -137,13 +174,17 @@ def _angle_error(descent: OutputDescent, moment: Any) -> Any:
     return np.where(cross == 0, 0.0, turn)
 
 
-def _power_error(x: Any, log: Any, steps: float, rate: Any, power: Any) -> Any:
-    """Bound on the error of |1 - x|^(2 steps), where x is right to `rate`."""
-    if np.isinf(steps) or steps == 0:
-        return np.zeros(np.shape(x))
-    part = x * rate / np.abs(1 - x)
+def _power_error(left: Any, log: Any, steps: float, shift: Any, power: Any) -> Any:
+    """Bound on the error of left^(2 steps), left = |1 - x| and x right to `shift`."""
+    part = shift / left
     exponent = 2 * steps * np.abs(log)
     z = np.where(part < 0.25, 4 * steps * part, np.inf) + 8 * UNIT * (exponent + 1)
-    z = np.where(x == 0, 0.0, z)
-    gone = exponent - z > 800
-    return np.where(z < 0.5, 2 * z * power, np.where(gone, TINY, 1.0))
+    bound = 2 * z * power
+    rest = np.flatnonzero(~(z < 0.5))
+    if rest.size:
+        # neither power exceeds that of the largest |1 - x| possible
+        base, off = (np.broadcast_to(a, z.shape).reshape(-1)[rest] for a in (left, shift))
+        most = np.exp(2 * steps * np.minimum(np.log(base * (1 + 8 * UNIT) + 2 * off), 0.0))
+        gone = (exponent - z).reshape(-1)[rest] > 800
+        bound.reshape(-1)[rest] = np.where(gone, TINY, most + TINY)
+    return bound

@@ -18,6 +18,7 @@ from .plots_curves import (
     sharp_constants,
     trajectory,
 )
+from .plots_names import CORNERS, Canvas, corner, crossed, write_names
 from .plots_style import HALO, INK, axes_of, figure, power, thousands
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ LABELS = (
     "attention\ntoo weak",
     "phase 3\ndiverges",
 )
-ROOM = 0.035  # a label needs a disc of this radius, as a part of the axes
+FAR = 1e200  # Matplotlib's ticks overflow not much further out
 
 
 def phase_diagram(
@@ -71,7 +72,7 @@ def phase_diagram(
     theorem : bool
         With `boundary`: also the theorem's line at C = 1.
     labels : bool
-        Write the regimes' names into the figure.
+        Write the regimes' names into the figure, into the legend where they find no room.
 
     Returns
     -------
@@ -93,22 +94,34 @@ def phase_diagram(
     ax.set_yscale("log")
     edges = _edges(x), _edges(y)
     ax.pcolormesh(*edges, regime, cmap=ListedColormap(COLOURS), norm=norm, rasterized=True)
-    _hatch_undecided(ax, x, y, ~slice_.proved.transpose("eta2", "eta1").values)
+    undecided = ~slice_.proved.transpose("eta2", "eta1").values
+    _hatch_undecided(ax, x, y, undecided)
+    canvas = Canvas(x, y, regime)
     if boundary is not None:
-        _draw_boundary(ax, _match(boundary, slice_), theorem)
-    if labels:
-        _write_labels(ax, x, y, regime)
+        _draw_boundary(ax, _match(boundary, slice_), theorem, canvas)
+    canvas.avoid(undecided)
+    place = corner(canvas, 0.5, 0.38) if boundary is not None else CORNERS[0]
+    texts = dict(enumerate(TEXTS))
+    missing = write_names(ax, canvas, dict(enumerate(LABELS)), texts) if labels else []
+    _add_legend(ax, place, missing, bool(undecided.any()))
     ax.set_xlim(edges[0][0], edges[0][-1])
     ax.set_ylim(edges[1][0], edges[1][-1])
-    ax.set_xlabel(r"$\eta_1$ (output step)")
-    ax.set_ylabel(r"$\eta_2$ (attention step)")
-    count = float(slice_.steps)
-    steps = r"\infty" if math.isinf(count) else thousands(count)
-    ax.set_title(
-        rf"$d = {thousands(float(slice_.d))}$,  $\varepsilon = {power(float(slice_.epsilon))}$,  "
-        rf"$T = {steps}$"
-    )
+    ax.set_xlabel(r"$\eta_1$, learning rate of phase 1 (output)")
+    ax.set_ylabel(r"$\eta_2$, learning rate of phase 2 (attention)")
+    ax.set_title(_title(slice_))
     return ax
+
+
+def _title(slice_: Any) -> str:
+    count, rate = float(slice_.steps), float(slice_.eta3)
+    steps = r"\infty" if math.isinf(count) else thousands(count)
+    parts = [
+        rf"$d = {thousands(float(slice_.d))}$",
+        rf"$\varepsilon = {power(float(slice_.epsilon))}$",
+        rf"$T = {steps}$",
+        *([rf"$\eta_3 = {power(rate)}$"] if rate != 1 else []),
+    ]
+    return ",  ".join(parts)
 
 
 def _slice(diagram: Any, d: Any, epsilon: Any) -> Any:
@@ -119,6 +132,11 @@ def _slice(diagram: Any, d: Any, epsilon: Any) -> Any:
     if diagram.sizes["eta1"] < 2 or diagram.sizes["eta2"] < 2:
         remedy = "pass at least two positive rates on each axis"
         raise check.refuse("diagram", dict(diagram.sizes), "is too small to draw", remedy)
+    for name in ("eta1", "eta2"):
+        low, high = float(diagram[name].min()), float(diagram[name].max())
+        if not 1 / FAR <= low <= high <= FAR:
+            rule = f"rates outside {1 / FAR:g} to {FAR:g} cannot be drawn"
+            raise check.refuse(name, f"{low:g} to {high:g}", rule, "select a part of the diagram")
     for name, value in (("d", d), ("epsilon", epsilon)):
         values = np.atleast_1d(diagram[name].values)
         value = values[0] if value is None else value
@@ -153,58 +171,53 @@ def _match(boundary: Any, slice_: Any) -> Any:
             raise check.refuse("boundary", f"{name} = {values}", "is for another diagram", remedy)
         if name in boundary.dims:
             boundary = boundary.sel({name: value})
-    return boundary.sortby("eta1")
+    return boundary.sel(eta1=boundary.eta1 > 0).sortby("eta1")
 
 
-def _draw_boundary(ax: Axes, curve: Any, theorem: bool) -> None:
+def _draw_boundary(ax: Axes, curve: Any, theorem: bool, canvas: Canvas) -> None:
     from matplotlib.patheffects import Normal, Stroke
 
-    halo = [Stroke(linewidth=3.6, foreground=HALO), Normal()]
+    def style(width: float, dash: Any) -> dict[str, Any]:
+        halo = [Stroke(linewidth=width + 1.6, foreground=HALO), Normal()]
+        return {"color": INK, "lw": width, "ls": dash, "path_effects": halo}
+
+    def draw(y: np.ndarray, label: str, width: float = 1.8, dash: Any = "-") -> None:
+        if np.isfinite(y).any():
+            ax.plot(x, y, label=label, **style(width, dash))
+            crossed(canvas, x, y)
+
     x, y = curve.eta1.values, np.where(curve.status == 0, curve.eta2.values, np.nan)
-    proved = np.where(curve.bracketed.values, y, np.nan)
-    name = r"smallest $\eta_2$"
-    if np.isfinite(proved).any():
-        ax.plot(x, proved, color=INK, lw=1.8, path_effects=halo, label=name + " (proved)")
-    if not curve.bracketed.values[np.isfinite(y)].all():
-        ax.plot(x, y, color=INK, lw=0.8, path_effects=halo, label=name)
+    proved = curve.bracketed.values
+    draw(np.where(proved, y, np.nan), r"smallest $\eta_2$ (proved)")
+    if not proved[np.isfinite(y)].all():
+        draw(y, r"smallest $\eta_2$", 0.8)
     turn = float(curve.eta1_turn)
     if math.isfinite(turn):
-        line = {"color": INK, "lw": 1.4, "ls": (0, (1, 1.2)), "path_effects": halo}
-        ax.axvline(turn, label=r"attention turns away", **line)
+        known = " (proved)" if bool(curve.turn_bracketed) else ""
+        ax.axvline(turn, label="attention turns away" + known, **style(1.4, (0, (1, 1.2))))
     if theorem:
-        line = {"color": INK, "lw": 1.4, "ls": (0, (5, 2)), "path_effects": halo}
-        ax.plot(x, curve.theorem.values, label=r"theorem, $C = 1$", **line)
-    ax.legend(loc="lower left", fontsize="small", framealpha=0.95, handlelength=2.6)
-
-
-def _write_labels(ax: Axes, x: np.ndarray, y: np.ndarray, regime: np.ndarray) -> None:
-    """Each name where its region is widest; none where it would not fit."""
-    from scipy.ndimage import distance_transform_edt
-
-    legend = ax.get_legend()
-    free = np.ones(regime.shape, dtype=bool)
-    if legend is not None:  # keep clear of the legend's corner
-        free[: int(0.34 * y.size), : int(0.46 * x.size)] = False
-    for value in np.unique(regime):
-        inside = np.pad((regime == value) & free, 1)
-        spacing = (1 / y.size, 1 / x.size)
-        room = np.asarray(distance_transform_edt(inside, sampling=spacing))[1:-1, 1:-1]
-        if room.max() < ROOM:
-            continue
-        # of equally roomy places the one in the middle
-        best = np.argwhere(room >= 0.98 * room.max())
-        row, column = best[np.argmin(np.abs(best - np.median(best, axis=0)).sum(axis=1))]
-        narrow = (
-            inside[row + 1].sum() < 0.24 * x.size and inside[:, column + 1].sum() > 0.3 * y.size
+        own = x <= math.sqrt(float(curve.d))
+        first = np.argmax(~own) if not own.all() else x.size
+        # the extension starts where the theorem's own range ends
+        beyond = np.arange(x.size) >= max(first - 1, 0)
+        draw(np.where(own, curve.theorem, np.nan), r"theorem, $C = 1$", 1.4, (0, (5, 2)))
+        extended = (
+            r"the same beyond $\eta_1 = \sqrt{d}$" if own.any() else r"theorem's line, $C = 1$"
         )
-        ax.text(
-            float(x[column]),
-            float(y[row]),
-            LABELS[value],
-            color=TEXTS[value],
-            ha="center",
-            va="center",
-            rotation=90 if narrow else 0,
-            fontweight="bold",
-            fontsize="medium",
-        )
+        draw(np.where(beyond, curve.theorem, np.nan), extended, 0.7, (0, (5, 2)))
+
+
+def _add_legend(ax: Axes, place: Any, missing: list[int], undecided: bool) -> None:
+    """Lines, the regimes whose names found no room, and the hatching."""
+    from matplotlib.patches import Patch
+
+    handles, names = ax.get_legend_handles_labels()
+    for value in missing:
+        handles.append(Patch(facecolor=COLOURS[value], edgecolor=INK, lw=0.6))
+        names.append(LABELS[value].replace("\n", " "))
+    if undecided:
+        # as narrow as the hatching in the figure
+        handles.append(Patch(facecolor="none", edgecolor=INK, lw=0.6, hatch="xxxx"))
+        names.append("undecided")
+    if handles:
+        ax.legend(handles, names, loc=place, fontsize="small", framealpha=0.95, handlelength=2.6)

@@ -13,7 +13,7 @@ from . import _validate as check
 from ._blas import one_thread
 from .errors import BadParameter
 
-__all__ = ["Record", "check_executor", "run_cells", "takes_rng"]
+__all__ = ["Record", "check_executor", "check_names", "run_cells", "takes_rng"]
 
 Record = tuple[dict[str, Any], str]
 """The plain results of a cell and "", or nothing and the error."""
@@ -37,6 +37,20 @@ def takes_rng(function: Callable[..., Any]) -> bool:
         return "rng" in inspect.signature(function).parameters
     except (TypeError, ValueError):
         return False
+
+
+def check_names(function: Callable[..., Any], names: Sequence[str]) -> None:
+    """Refuse a grid whose names are not the function's parameters (where it says them)."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    given = dict.fromkeys(names) | ({"rng": None} if takes_rng(function) else {})
+    try:
+        signature.bind(**given)
+    except TypeError as error:
+        remedy = f"give values for each parameter of the function, {signature}"
+        raise check.refuse("grid", list(names), f"does not fit ({error})", remedy) from None
 
 
 def run_cells(

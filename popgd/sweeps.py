@@ -17,7 +17,7 @@ import numpy as np
 
 from . import __version__
 from . import _validate as check
-from .sweep_cells import Record, check_executor, takes_rng
+from .sweep_cells import Record, check_executor, check_names, takes_rng
 from .sweep_chunks import LOST, computed
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["sweep"]
 
 CHUNKS = 256  # at most so many by default: enough to balance load, few enough to store
+MOST_CELLS = 2_000_000  # about 1 GB of arguments and results in Python's own types
 ERROR = "error"
 
 
@@ -110,7 +111,11 @@ def sweep(
         raise check.refuse("function", function, "is not callable", "pass a function")
     check_executor(executor)
     axes = _axes(grid)
+    check_names(function, list(axes))
     size = math.prod(len(x) for x in axes.values())
+    if size > MOST_CELLS:
+        remedy = "split the grid, or vectorise the function over one of its names"
+        raise check.refuse("grid", f"{size:,} cells", f"are more than {MOST_CELLS:,}", remedy)
     drawn = takes_rng(function) and "rng" not in axes
     identity = {
         "function": _describe(function),

@@ -83,16 +83,70 @@ def test_phase_diagram_names_the_regimes_that_are_there(plane, curve, ax):
     inside(ax)
     assert ax.get_xscale() == ax.get_yscale() == "log"
     names = {text.get_text() for text in ax.get_legend().get_texts()}
-    assert names == {r"smallest $\eta_2$ (proved)", "attention turns away", "theorem, $C = 1$"}
+    assert names == {
+        r"smallest $\eta_2$ (proved)",
+        "attention turns away (proved)",
+        "theorem, $C = 1$",
+        r"the same beyond $\eta_1 = \sqrt{d}$",
+    }
 
 
-def test_names_do_not_overlap(plane, curve, ax):
+def test_an_unproved_boundary_is_thin_and_called_so(plane, ax):
+    rates = popgd.curve_rates(50, 0.005, 500, 20)
+    curve = popgd.boundary_curves(50, rates, 0.01, steps=100, certify=False)
+    plots.phase_diagram(plane, ax, boundary=curve, theorem=False)
+    names = {text.get_text() for text in ax.get_legend().get_texts()}
+    assert names == {r"smallest $\eta_2$", "attention turns away"}
+    assert ax.get_lines()[0].get_linewidth() < 1
+
+
+def many_regimes(steps, epsilon, eta3=1.0):
+    eta1, eta2 = np.geomspace(1e-4, 10, 150) * 50, np.geomspace(0.1, 1e6, 150) * 50
+    made = {"epsilon": epsilon, "steps": steps, "eta3": eta3}
+    rates = popgd.curve_rates(50, eta1[0], eta1[-1], 30, **made)
+    return (
+        popgd.phase_diagram(50, eta1, eta2, **made),
+        popgd.boundary_curves(50, rates, **made, certify=False),
+    )
+
+
+@pytest.mark.parametrize(
+    "case", [(100, 0.01), (1, 0.3), (0, 0.6), (1000, 0.01, 4.1), (math.inf, 1e-8)], ids=str
+)
+def test_names_overlap_neither_each_other_nor_lines_nor_the_legend(case, ax):
+    plane, curve = many_regimes(*case)
     plots.phase_diagram(plane, ax, boundary=curve)
-    ax.figure.canvas.draw()
+    for _ in range(2):
+        ax.figure.canvas.draw()
     boxes = [text.get_window_extent() for text in ax.texts]
+    for line in ax.get_lines():
+        if line.get_label() != "attention turns away":
+            points = line.get_transform().transform(line.get_xydata())
+            points = points[np.isfinite(points).all(axis=1)]
+            steps = np.linspace(0, len(points) - 1, 2000)
+            dense = [np.interp(steps, np.arange(len(points)), points[:, k]) for k in (0, 1)]
+            for box in boxes:
+                assert not box.count_contains(np.column_stack(dense)), line.get_label()
     boxes.append(ax.get_legend().get_window_extent())
     for i, box in enumerate(boxes):
         assert not any(box.overlaps(other) for other in boxes[:i])
+    # every regime is named in the figure or in the legend
+    named = words_in(ax) | {text.get_text() for text in ax.get_legend().get_texts()}
+    there = {plots.LABELS[k].replace("\n", " ") for k in np.unique(plane.regime)}
+    assert there <= named
+    inside(ax)
+
+
+def test_the_title_has_what_was_chosen(ax):
+    plane, _ = many_regimes(1000, 0.01, 4.1)
+    plots.phase_diagram(plane, ax)
+    assert r"$\eta_3 = 4.1$" in ax.get_title()
+
+
+def test_rates_beyond_what_can_be_drawn_are_refused(ax):
+    plane = popgd.phase_diagram(50, [1e-300, 1.0], [1.0, 2.0])
+    with pytest.raises(BadParameter, match=r"eta1 = '1e-300 to 1': rates outside"):
+        plots.phase_diagram(plane, ax)
 
 
 def test_colours_differ_in_greyscale():
@@ -248,6 +302,10 @@ def test_command_draws_and_saves(tmp_path):
         (["--epsilon", "0"], "must be > 0"),
         (["-d", "1"], "must be in"),
         (["--png", "picture.gif"], "is not an option"),
+        (["--eta1", "1e-300:1e300", "--png", "p.png"], "cannot be drawn"),
+        (["--eta1", "0..."], "is no range"),
+        (["--steps", "-1"], "must lie in"),
+        (["--eta3", "nan"], "is not a number"),
     ],
 )
 def test_bad_options_are_one_sentence(more, message):
@@ -295,6 +353,15 @@ def test_sweep_command(tmp_path):
         (["math:nothing", "-g", "x=1"], "was not found"),
         (["math:pi", "-g", "x=1"], "is not callable"),
         (["math:sqrt", "-g", "x"], "is no axis"),
+        (["math:sqrt", "-g", "x=1,,2"], "has an empty value"),
+        (["math:sqrt", "-g", "x=int:0:1e30"], "more than 2,000,000"),
+        (["math:sqrt", "-g", "x=int:0:0"], "has no values"),
+        (["math:sqrt", "-g", "x=log:nan:1:3"], "is no axis"),
+        (["math:sqrt", "-g", "x=lin:0:1:2.5"], "is no axis"),
+        (["math:sqrt", "-g", "x=1", "-g", "x=2"], "has values already"),
+        (["math:sqrt", "-g", "x=1", "--resume"], "needs a store"),
+        (["fractions:Fraction", "-g", "numerator=int:0:2e6", "-g", "denominator=1,2"], "are more"),
+        (["sweep_functions:plane", "-g", "d=1"], "does not fit"),
         (["math:sqrt", "-g", "x=log:1:2"], "is no axis"),
         (["math:sqrt", "-g", "x=1", "--scheduler", "nonsense://x"], "no answer"),
     ],

@@ -116,6 +116,16 @@ def test_a_failing_cell_is_recorded_and_loses_nothing(pool):
         assert result.x_result[2] == 2
 
 
+def test_a_grid_that_does_not_fit_the_function_is_refused():
+    for grid, what in (({"x": [1]}, "missing a required argument"), ({"x": [1], "y": [1]}, "miss")):
+        with pytest.raises(BadParameter, match=rf"does not fit \({what}"):
+            sweep(cells.slow, grid)
+    with pytest.raises(BadParameter, match="unexpected keyword argument 'y'"):
+        sweep(cells.draw, {"n": [1], "y": [1]})
+    with pytest.raises(BadParameter, match=r"2,000,001 cells.*split the grid"):
+        sweep(cells.fails_at_three, {"x": range(2_000_001)})
+
+
 def test_only_plain_results(pool):
     with pytest.warns(RuntimeWarning, match="no plain number or string"):
         result = sweep(cells.not_plain, {"x": [1]}, executor=pool)
@@ -367,6 +377,26 @@ def test_a_dask_cluster_that_loses_a_worker(client, tmp_path, xs):
     assert (tmp_path / "killed").exists()
     assert (result.value.values[:, 0] == np.array(xs) ** 2).all()
     assert (result.error == "").all()
+
+
+def test_the_command_takes_a_scheduler_and_resumes(client, tmp_path):
+    from typer.testing import CliRunner
+
+    from popgd.cli import app
+
+    # in a place that the workers do not know
+    study = tmp_path / "study_for_a_cluster.py"
+    study.write_text("def trial(d, rng):\n    return {'y': d * d, 'z': float(rng.normal())}\n")
+    arguments = ["sweep", f"{study}:trial", "-g", "d=int:0:8", "--json"]
+    serial = CliRunner().invoke(app, arguments)
+    away = [*arguments, "--scheduler", client.scheduler.address, "--store", str(tmp_path / "z")]
+    remote = CliRunner().invoke(app, away)
+    assert remote.exit_code == 0, remote.output
+    assert json.loads(remote.stdout) == json.loads(serial.stdout)
+    assert CliRunner().invoke(app, [*away, "--resume"]).stdout == remote.stdout
+    other = CliRunner().invoke(app, [*away, "--resume", "-g", "rng=1"])
+    assert other.exit_code == 2
+    assert "holds another sweep" in other.output
 
 
 def test_dask_results_that_die_with_their_worker_are_computed_again(client, tmp_path):
