@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from oracles import direct, enumerate_words
+from influence_by_words import influence_by_words
 
 from popgd import Agreement, BadParameter, Occurrence, Or, cross_validate_training, train
 from popgd.count_table import count_table
@@ -27,48 +27,6 @@ def test_the_table_is_the_law_of_the_counts(d):
     assert table.mean(loss) == pytest.approx(risk(State(1, 0, 0.7, 0.2), d), rel=TABLE_RTOL)
 
 
-def brute_force(task, steps, start):
-    """Influence of every word on all 2d weights, with no symmetry used."""
-    words = enumerate_words(task, 45)
-    d, p = task.d, words.probability
-
-    def look(x):
-        return direct(task, words, x[:d], x[d:])
-
-    x, h = start.copy(), np.zeros((2 * d, p.size))
-    for attention, output in steps:
-        eta = np.repeat([attention, output], d)
-        here = look(x)
-        word = np.concatenate([here.word_alpha, here.word_beta], axis=1).T
-        mean = np.concatenate([here.alpha, here.beta])
-        hessian = np.empty((2 * d, 2 * d))
-        for i in range(2 * d):
-            off = np.zeros(2 * d)
-            off[i] = 1e-5
-            up, down = look(x + off), look(x - off)
-            change = np.concatenate([up.alpha - down.alpha, up.beta - down.beta])
-            hessian[:, i] = change / 2e-5
-        h = h - eta[:, None] * (hessian @ h + word - mean[:, None])
-        x = x - eta * mean
-    here = look(x)
-    loss = here.loss + np.concatenate([here.alpha, here.beta]) @ h
-
-    def sd(rows):
-        rows = np.atleast_2d(rows)
-        return np.sqrt((((rows - (rows @ p)[:, None]) ** 2) @ p).sum())
-
-    s = task.target
-    rest = np.delete(np.arange(d), s)
-    return {
-        "gap": sd(h[s] - h[rest].mean(axis=0)),
-        "beta_target": sd(h[d + s]),
-        "beta_background": sd(h[d + rest].mean(axis=0)),
-        "alpha": sd(h[:d]),
-        "beta": sd(h[d:]),
-        "risk": sd(loss),
-    }
-
-
 @pytest.mark.parametrize("d", [2, 3, 4])
 def test_the_linearised_law_is_that_of_every_word(d):
     task = Occurrence(d, 1)
@@ -80,7 +38,7 @@ def test_the_linearised_law_is_that_of_every_word(d):
     found = list(deviations(count_table(task), points, steps))[-1]
     start = np.zeros(2 * d)
     start[1], start[d:], start[d + 1] = 0.3, -0.2, 0.5
-    for name, value in brute_force(task, steps, start).items():
+    for name, value in influence_by_words(task, steps, start).deviation.items():
         assert getattr(found, name) == pytest.approx(value, rel=REFERENCE_RTOL, abs=1e-12), name
 
 
@@ -157,8 +115,20 @@ def test_runs_do_not_depend_on_how_many_train_at_a_time(monkeypatch):
         ({"n": [100]}, "two different sizes"),
         ({"n": 100}, "sequence"),
         ({"seeds": 1}, "seeds = 1"),
-        ({"task": Or(4, [0, 1])}, "balanced occurrence"),
+        ({"task": Or(300, [0, 1])}, "lower d"),
         ({"task": Occurrence(5000)}, "balanced occurrence"),
+        ({"task": "occurrence"}, "must be a task"),
+        ({"task": Or(5, [0, 1]), "prediction": "exact"}, "balanced occurrence"),
+        ({"prediction": "exact", "start": ([0, 1, 2, 3], [0] * 4)}, "symmetric start"),
+        ({"prediction": "guess"}, "not an option"),
+        ({"start": ([0.0] * 4, [0.0] * 3)}, "beta = "),
+        ({"start": [0.0] * 4}, "pair of vectors"),
+        ({"start": ([[0.0] * 4] * 2, [0.0] * 4)}, "one point"),
+        ({"start": State(np.zeros(2), 0, 0, 0)}, "one point"),
+        ({"start": ([0.0] * 4, [0.0] * 4, [1.0])}, "residual"),
+        ({"start": ([0.0] * 4, [np.nan] * 4)}, "finite"),
+        ({"reference": 10}, "reference = 10"),
+        ({"task": Or(5, [0, 1]), "plan": "O(20000x)"}, "at most 10000 steps"),
     ],
 )
 def test_bad_arguments_are_refused_in_a_sentence(arguments, words):
