@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from popgd.ball import ball
+from collections.abc import Callable
+
+from popgd.ball import Ball, ball
 
 from .. import grids
 from ..attention import Attention
@@ -17,6 +19,26 @@ TITLE = "Output-only training fails"
 def uniform_minimum(d: int):
     """(1/2)(1 - (d-2)/((d-1) ln(d-1))) as a ball."""
     return (1 - (d - 2) / ((d - 1) * ball(d - 1).log())) / 2
+
+
+def or_uniform(
+    value: Callable[[Point], Ball], stays: Callable[[Point], bool]
+) -> Callable[[Point], Ball]:
+    """The value at a point, by the closed form where attention stays uniform."""
+    return lambda point: uniform_minimum(point.d) if stays(point) else value(point)
+
+
+def against_uniform(
+    value: Callable[[Point], Ball], stays: Callable[[Point], bool]
+) -> Callable[[Point], Sides]:
+    """The value at a point against that of uniform attention."""
+
+    def sides(point: Point) -> Sides:
+        if stays(point):
+            return Sides(0, 0)  # the closed form itself, see prop3.uniform
+        return Sides(value(point), uniform_minimum(point.d))
+
+    return sides
 
 
 def _uniform(point: Point) -> Sides:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from popgd.ball import Ball
-
 from .. import hunts, wording
 from ..block_points import is_uniform, output_only
 from ..claim import Claim, Hypothesis, Sharp, Sides
@@ -13,7 +11,7 @@ from ..point import Point
 from ..sharp_table import Table
 from ..sought import Sought
 from ..verdict import Kind, Mark
-from .prop3 import uniform_minimum
+from .prop3 import against_uniform, or_uniform, uniform_minimum
 
 TITLE = "Output-only training fails: search over attention"
 
@@ -42,16 +40,6 @@ def _positive(point: Point) -> Sides:
     return Sides(output_only(point), 0, strict=True)
 
 
-def _value(point: Point) -> Ball:
-    return uniform_minimum(point.d) if is_uniform(point) else output_only(point)
-
-
-def _sharp(point: Point) -> Sides:
-    if is_uniform(point):
-        return Sides(0, 0)  # the closed form itself, see prop3.uniform
-    return Sides(output_only(point), uniform_minimum(point.d))
-
-
 SEARCHED = (
     "alpha over symbols in up to 5 blocks (each symbol its own for small d), structured and random "
     "starts, limits of alpha included; the minimum over beta is exact"
@@ -69,7 +57,7 @@ CLAIMS = (
         hypotheses=LEAST,
         sharp=Sharp(
             "smallest max over s of min over beta found",
-            _value,
+            or_uniform(output_only, is_uniform),
             largest=False,
             points=_search,
             table=Table(
@@ -87,7 +75,7 @@ CLAIMS = (
         mark=Mark.OURS,
         kind=Kind.LOWER_BOUND,
         source="THEORY 5",
-        sides=_sharp,
+        sides=against_uniform(output_only, is_uniform),
         grid=_structured,
         hypotheses=LEAST,
         search=_search,

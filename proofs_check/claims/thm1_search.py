@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from popgd.ball import Ball, ball
+from popgd.ball import ball
 
 from .. import hunts, wording
 from ..block_points import attention_first
@@ -14,7 +14,7 @@ from ..point import Point
 from ..sharp_table import Table
 from ..sought import Sought
 from ..verdict import Kind, Mark
-from .prop3 import uniform_minimum
+from .prop3 import against_uniform, or_uniform, uniform_minimum
 
 TITLE = "Attention first fails: search over outputs and step sizes"
 
@@ -43,20 +43,11 @@ def _stays(point: Point) -> bool:
     return len({Fraction(x) for x in point["beta"]}) == 1
 
 
-def _value(point: Point) -> Ball:
-    return uniform_minimum(point.d) if _stays(point) else attention_first(point)
-
-
-def _uniform(point: Point) -> Sides:
-    if _stays(point):
-        return Sides(0, 0)  # the closed form itself, see prop3.uniform
-    return Sides(attention_first(point), uniform_minimum(point.d))
-
-
 SEARCHED = (
     "beta~ over symbols in up to 5 blocks (each symbol its own for small d) and eta in "
     "[1e-3, 1e5] together, structured and random starts; the minimum over beta is exact"
 )
+VALUE = or_uniform(attention_first, _stays)
 TABLE = Table(
     {
         "uniform attention": lambda point: uniform_minimum(point.d),
@@ -76,7 +67,7 @@ CLAIMS = (
         sides=lambda point: Sides(attention_first(point), Fraction(1, 6912)),
         grid=_structured,
         hypotheses=(Hypothesis("d >= 9"), Hypothesis("eta > 0")),
-        sharp=Sharp("smallest value found", _value, largest=False, points=_search),
+        sharp=Sharp("smallest value found", VALUE, largest=False, points=_search),
         search=_search,
         searched=SEARCHED,
     ),
@@ -86,10 +77,10 @@ CLAIMS = (
         mark=Mark.OURS,
         kind=Kind.LOWER_BOUND,
         source="THEORY 5",
-        sides=_uniform,
+        sides=against_uniform(attention_first, _stays),
         grid=_structured,
         hypotheses=(Hypothesis("d >= 3"), Hypothesis("eta > 0")),
-        sharp=Sharp("smallest value found", _value, largest=False, points=_search, table=TABLE),
+        sharp=Sharp("smallest value found", VALUE, largest=False, points=_search, table=TABLE),
         search=_search,
         searched=SEARCHED,
     ),

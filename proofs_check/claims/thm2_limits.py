@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from popgd.ball import Ball, ball, hull
 
 from .. import grids
+from ..attention import Attention
 from ..claim import Claim, Hypothesis, ProofFailed, Sharp, Sides
 from ..point import Point
+from ..symbolic import is_zero
 from ..verdict import Kind, Mark
 from .thm2 import HYPOTHESES, smallest_gap, unit
 
@@ -27,6 +29,36 @@ def floor_constant(d: int) -> Ball:
     m11 = ball(d - 2) * (1 + one) / 4
     m02 = (d * (d - 2) * (one + two) + (d - 2) * (d - 2) * (1 + 2 * one + two)) / 8
     return 2 * (m02 - 2 * m11 * m11)
+
+
+def _floor(point: Point) -> Sides:
+    """The distance of e^(2 gap) min over beta of L from A(d), relative."""
+    attention = Attention(point.d, ball(point.expression(str(point["gap"]))))
+    scaled = attention.minimum * (2 * attention.gap).exp()
+    return Sides(abs(scaled / floor_constant(point.d) - 1), 4 * point.d * (-attention.gap).exp())
+
+
+def _floor_proof() -> str:
+    """The formula of `floor_constant` is the limit derived from the law of the counts."""
+    import sympy as sp
+
+    from popgd import closed_forms
+
+    d = closed_forms.symbols().d
+    r = (d - 2) / (2 * (d - 1))
+    one, two = -(1 - r) * sp.log(1 - r) / r, (1 - r) * sp.polylog(2, r) / r
+    m11 = (d - 2) * (1 + one) / 4
+    m02 = (d * (d - 2) * (one + two) + (d - 2) ** 2 * (1 + 2 * one + two)) / 8
+    rest = closed_forms.large_gap().minimum - 2 * (m02 - 2 * m11**2)
+    names = {sp.log(1 - r): sp.Symbol("ell"), sp.polylog(2, r): sp.Symbol("Z")}
+    is_zero(sp.cancel(rest.subs(names)), "A(d) and its derivation")
+    return "limits of the moments times e^(b gap), from the laws of C and of B given C"
+
+
+def _bought(point: Point) -> Sides:
+    """The distance of gap/(C ln(d/eps)) from 2."""
+    bought = unit(point) / (point.d / point.ball("eps")).log()
+    return Sides(abs(bought - 2), 3 / ball(point.d).sqrt())
 
 
 def _needed(point: Point) -> Ball:
@@ -64,7 +96,7 @@ def _large_d(point: Point) -> Sides:
     return Sides(abs(excess(10 * d) - excess(d)), 100 * ball(d).log() / d)
 
 
-def _large_d_proof() -> str:
+def _bought_proof() -> str:
     """K = gap/(C ln(d/eps)) -> 2 with eta1 = c sqrt(d), from the closed forms."""
     import sympy as sp
 
@@ -80,10 +112,36 @@ def _large_d_proof() -> str:
     leading = sp.limit(sp.together(per_unit.subs(d, root**2)), root, sp.oo)
     if leading != 2:
         raise ProofFailed(f"the gap a unit of C buys tends to {leading} ln(d/eps)")
-    return "a unit of C buys 2 ln(d/eps) as d grows and ln d + O(1) is needed: C -> 1/2"
+    return "the closed form of the gap at eta1 = c sqrt(d), its limit taken symbolically"
 
 
 CLAIMS = (
+    Claim(
+        id="thm2.limit.floor",
+        title="e^(2 gap) min over beta of L -> A(d) as gap -> infinity (grid: within 4d e^-gap)",
+        mark=Mark.OURS,
+        kind=Kind.RATE,
+        source="THEORY 5",
+        sides=_floor,
+        grid=lambda level: grids.product(
+            d=grids.dimensions(level, 3), gap=("ln(d)+5", "2*ln(d)+10", "40")
+        ),
+        hypotheses=(Hypothesis("d >= 3"),),
+        proof=_floor_proof,
+    ),
+    Claim(
+        id="thm2.limit.unit",
+        title="a unit of C buys a gap of 2 ln(d/eps) as d -> infinity (grid: within 3/sqrt(d))",
+        mark=Mark.OURS,
+        kind=Kind.RATE,
+        source="THEORY 5",
+        sides=_bought,
+        grid=lambda level: grids.product(
+            d=grids.dimensions(level, 3), eps=("0.1",), eta1=grids.first_steps(level)
+        ),
+        hypotheses=HYPOTHESES,
+        proof=_bought_proof,
+    ),
     Claim(
         id="thm2.limit.eps",
         title="gap needed = (1/2) ln(A(d)/eps) + O(sqrt(eps)): C -> limit as eps -> 0",
