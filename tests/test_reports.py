@@ -17,6 +17,7 @@ from proofs_check import (
     collect,
     output,
     report_html,
+    report_json,
     report_latex,
     report_markdown,
     report_table,
@@ -317,3 +318,20 @@ def test_findings_stand_first_in_every_format(report):
         text = output.render(report, name)
         first, second = text.index("Known findings"), text.index("Proposition 1")
         assert first < second
+
+
+def test_what_searches_found_is_a_table_in_the_reports():
+    outcome = collect.run_here(collect.by_id()["prop3"], "quick")
+    report = reported(outcome)
+    found = report_json.as_dict(report)["claims"][0]["found"]
+    assert [entry["d"] for entry in found] == [3, 50, 100]
+    for entry, row in zip(found, outcome.rows, strict=True):
+        assert entry["value"] == [row.value.lower, row.value.upper]
+        assert list(entry["closed forms"]) == ["uniform attention"]
+        assert len(entry["five best"]) <= 5
+    markdown, html = report_markdown.render(report), report_html.render(report)
+    for text in (markdown, html):
+        assert text.count("1 symbol infinitely above 99 symbols") == 1
+        assert "by dimension" in text
+        assert "0.391367" in text
+    assert "found" not in report_json.as_dict(reported(collect.run_here(planted())))["claims"][0]

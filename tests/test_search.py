@@ -13,10 +13,18 @@ from popgd.ball import enclose, precision
 from popgd.blocks import BlockRisk
 from proofs_check import block_points, collect, hunts
 from proofs_check.claim import Claim, Hypothesis, Sides
+from proofs_check.judge import judge
 from proofs_check.minima import Layout, Minima, attention_step, widest_tiers
 from proofs_check.point import Point
 from proofs_check.search import Candidate, search
-from proofs_check.search_problems import AttentionFirst, AttentionOnly, LazyHeads, OutputOnly
+from proofs_check.search_problems import (
+    AttentionAt,
+    AttentionFirst,
+    AttentionOnly,
+    EveryTarget,
+    LazyHeads,
+    OutputOnly,
+)
 from proofs_check.search_starts import attention, heads
 from proofs_check.sought import Sought
 from proofs_check.verdict import Kind, Mark, Verdict
@@ -146,6 +154,8 @@ def test_output_minima_and_their_slopes(sizes):
 PROBLEMS = [
     (OutputOnly((1, 4)), np.array([0.7, -0.2])),
     (AttentionOnly((1, 3)), np.array([0.1, 1.0, -0.5, 0.2, 0.9, 0.3])),
+    (AttentionAt((1, 3), 1, np.array([1.2, 0.4])), np.array([0.3, -0.2, 0.5])),
+    (EveryTarget((1, 3)), np.array([1.2, 0.4, 0.1, 0.7, -0.3, 0.2, 0.5, -0.6])),
     (AttentionFirst((1, 5)), np.array([0.5, 2.0, 1.0])),
     (LazyHeads((1, 3), 2, rtol=1e-10), np.array([0.3, 0.0, -0.4, 0.8])),
 ]
@@ -212,6 +222,43 @@ def test_attention_only_stays_above_the_pairing_bound():
         found = hunts.attention_only(d, "quick").best.value
         bound = 1 - 2 * (d * d - 2 * d + 2) ** 2 / (d * (d - 1) * (3 * d * d - 6 * d + 4))
         assert bound < found <= at_most + 1e-9
+
+
+def test_the_hardest_target_is_no_easier_than_the_one_of_least_output():
+    """max over s of inf over alpha is at least the infimum at s = argmin, and attained there."""
+    for d in (5, 50):
+        argmin = hunts.attention_only(d, "quick").best.value
+        every = hunts.every_target(d, "quick").best.value
+        assert every == pytest.approx(argmin, abs=1e-7)
+
+
+def test_every_targets_value_is_that_of_the_library():
+    sizes, beta = (1, 2, 2), np.array([0.6, 1.1, 0.9])
+    x = np.concatenate([beta, np.linspace(-1, 1, 12)])
+    tier = np.concatenate([np.zeros(3, dtype=int), [0, 1, 0, 1, 0, 0, 1, 2, 1, 1, 0, 0]])
+    values, _ = EveryTarget(sizes).functions(tier, x)
+    point = Point(d=5, sizes=sizes, beta=("0.6", "1.1", "0.9"), tier=tuple(tier[3:].tolist()),
+                  alpha=tuple(str(Fraction(v)) for v in x[3:]))  # fmt: skip
+    member = np.repeat(np.arange(3), sizes)
+    with precision(96):
+        enclosed = [enclose(v, 12).to_float() for v in block_points.every_target(point)]
+    for block, target in ((0, 0), (1, 1), (2, 3)):
+        own, order = x[3:].reshape(3, 4)[block], tier[3:].reshape(3, 4)[block]
+        alpha, orders = own[member], order[member]
+        alpha[target], orders[target] = own[-1], order[-1]
+        risk = PopulationRisk(Occurrence(5, target)).value(Tiers(orders, alpha), beta[member])
+        assert values[block] == pytest.approx(risk, abs=KERNEL)
+        assert enclosed[block] == pytest.approx(risk, rel=1e-10)
+
+
+def test_a_harder_target_than_the_argmin_would_be_reported():
+    """Negative control: another target's output is spoilt, and the claim fails."""
+    point = Point(d=5, **hunts.target_point(hunts.every_target(5, "quick")))
+    most = max(point["beta"], key=Fraction)
+    spoilt = tuple("10" if b == most else b for b in point["beta"])
+    claim = collect.by_id()["prop2.targets"]
+    assert judge(claim, point).verdict is Verdict.HOLDS
+    assert judge(claim, point.but(beta=spoilt)).verdict is Verdict.FAILS
 
 
 def test_more_heads_help():
@@ -287,7 +334,35 @@ def test_a_false_bound_is_falsified_by_the_search_and_a_true_one_is_not():
     assert bad.counts["holds"] == 1
 
 
-@pytest.mark.parametrize("id", ["prop2", "prop3", "prop4", "thm1"])
+def test_results_do_not_depend_on_the_threads_of_blas():
+    from threadpoolctl import threadpool_limits
+
+    found = []
+    for threads in (1, 2):
+        hunts.output_only.cache_clear()
+        with threadpool_limits(threads, user_api="blas"):
+            found.append(collect.run_here(collect.by_id()["prop3"], "quick").rows)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("id", ["prop2", "prop2.targets", "prop3", "prop4", "thm1", "thm1.uniform"])
+def test_what_was_found_is_told_by_dimension(id):
+    outcome = collect.run_here(collect.by_id()[id], "quick")
+    if id == "thm1":  # its table is that of thm1.uniform, which goes below d = 9
+        assert not outcome.rows
+        return
+    assert outcome.rows[0].point["d"] == 3
+    for row in outcome.rows:
+        assert row.starts > 0
+        assert row.evaluations > 0
+        assert 1 <= len(row.best) <= 5
+        assert row.words
+        for _, bound in row.closed:
+            assert bound is None or bound.sign() == 1
+    assert "searched: " in outcome.coverage.text
+
+
+@pytest.mark.parametrize("id", ["prop2", "prop2.targets", "prop3", "prop4", "thm1"])
 def test_claims_over_all_weights_are_not_falsified(id):
     outcome = collect.run_here(collect.by_id()[id], "quick")
     assert outcome.verdict is Verdict.NOT_FALSIFIED, outcome.traceback
