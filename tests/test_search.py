@@ -252,13 +252,17 @@ def test_every_targets_value_is_that_of_the_library():
 
 
 def test_a_harder_target_than_the_argmin_would_be_reported():
-    """Negative control: another target's output is spoilt, and the claim fails."""
-    point = Point(d=5, **hunts.target_point(hunts.every_target(5, "quick")))
-    most = max(point["beta"], key=Fraction)
-    spoilt = tuple("10" if b == most else b for b in point["beta"])
+    """Negative control: another target's attention is spoilt, and the claim fails."""
+    point = Point(d=50, **hunts.target_point(hunts.every_target(50, "quick")))
+    beta, n, tier = [Fraction(b) for b in point["beta"]], len(point["sizes"]), list(point["tier"])
+    order = sorted(range(n), key=lambda i: beta[i])
+    # for the symbol of the largest output: the second largest first, itself never
+    spoilt = [1] * n + [0]
+    spoilt[order[-2]] = 2
+    tier[order[-1] * (n + 1) : (order[-1] + 1) * (n + 1)] = spoilt
     claim = collect.by_id()["prop2.targets"]
     assert judge(claim, point).verdict is Verdict.HOLDS
-    assert judge(claim, point.but(beta=spoilt)).verdict is Verdict.FAILS
+    assert judge(claim, point.but(tier=tuple(tier))).verdict is Verdict.FAILS
 
 
 def test_more_heads_help():
