@@ -179,7 +179,7 @@ def every_target(d: int, level: str) -> Hunt:
     each target; above `quick`, also from structured outputs over the layouts with few blocks.
     """
     first = attention_only(d, level)
-    sizes = (1, *first.sizes)
+    sizes: tuple[int, ...] = (1, *first.sizes)
     beta = _outputs(first)
     attentions = [_attention_for(sizes, block, beta, level) for block in range(len(sizes))]
     zero = np.zeros(len(sizes), dtype=int)
