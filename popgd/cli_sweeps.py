@@ -89,7 +89,7 @@ def phase_diagram(
         for name, text, low, high in (("eta1", eta1, 1e-4, 10.0), ("eta2", eta2, 0.1, 1e6))
     ]
     plane = compute(size, *axes, steps=count, epsilon=target, eta3=rate, accuracy=accuracy)
-    phase_3 = {"steps": count, "eta3": rate}
+    phase_3: dict[str, Any] = {"steps": count, "eta3": rate}
     rates = curve_rates(size, axes[0][0], axes[0][-1], CURVE, epsilon=target, **phase_3)
     curve = boundary_curves(size, rates, target, **phase_3)
     if netcdf is not None:

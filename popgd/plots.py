@@ -18,7 +18,7 @@ from .plots_curves import (
     sharp_constants,
     trajectory,
 )
-from .plots_names import CORNERS, Canvas, corner, crossed, write_names
+from .plots_names import Canvas, corner, crossed, write_names
 from .plots_style import HALO, INK, axes_of, figure, power, thousands
 
 if TYPE_CHECKING:
@@ -100,9 +100,10 @@ def phase_diagram(
     if boundary is not None:
         _draw_boundary(ax, _match(boundary, slice_), theorem, canvas)
     canvas.avoid(undecided)
-    place = corner(canvas, 0.5, 0.38) if boundary is not None else CORNERS[0]
-    texts = dict(enumerate(TEXTS))
-    missing = write_names(ax, canvas, dict(enumerate(LABELS)), texts) if labels else []
+    names, colours = dict(enumerate(LABELS)), dict(enumerate(TEXTS))
+    entries = [*ax.get_legend_handles_labels()[1], *(["undecided"] if undecided.any() else [])]
+    place = corner(ax, canvas, entries, names)
+    missing = write_names(ax, canvas, names, colours) if labels else []
     _add_legend(ax, place, missing, bool(undecided.any()))
     ax.set_xlim(edges[0][0], edges[0][-1])
     ax.set_ylim(edges[1][0], edges[1][-1])

@@ -22,6 +22,7 @@ QUANTITIES = {
     "accuracy": "accuracy",
     "risk": "risk",
 }
+MARKERS = "os^Dv<"
 SHADES = ("#ffffff", "#e6e6e6")
 LAYERS = {"O": "output", "A": "attention", "J": "joint"}
 
@@ -67,7 +68,8 @@ def trajectory(
         ax.set_ylabel("population risk" if run.path == "symmetric" else "risk")
     else:
         ax.legend(loc="best", fontsize="small", framealpha=0.95)
-    ax.set_xlabel("gradient step")
+        ax.set_ylabel("value (no units)")
+    ax.set_xlabel("gradient step" + (", log scale within each phase" if equal_phases else ""))
     return ax
 
 
@@ -156,9 +158,13 @@ def risk_against_gap(
     sizes = [check.integer("d", x, 3, 10**15) for x in np.atleast_1d(np.asarray(d, dtype=object))]
     top = math.log(max(sizes)) + 15
     gaps = np.linspace(0, top, 200) if gap is None else check.real_array("gap", gap)
-    for size, colour in zip(sizes, LINES * len(sizes)):
+    for k, size in enumerate(sizes):
+        colour = LINES[k % len(LINES)]
         ideal = risk(State(gaps, 0.0, 2.0, 0.0, 0.0), size)
-        ax.plot(gaps, ideal, color=colour, lw=1.8, label=rf"$d = {thousands(size)}$")
+        # marks tell the sizes apart without colour
+        marks = {"marker": MARKERS[k % len(MARKERS)], "ms": 5, "markevery": 1 / 9}
+        name = rf"$d = {thousands(size)}$"
+        ax.plot(gaps, ideal, color=colour, lw=1.8, label=name, **marks)
         best = minimize_output(gaps, size).value
         ax.plot(gaps, best, color=colour, lw=1.4, ls=DASHES[2])
         if bound:
@@ -195,10 +201,9 @@ def sharp_constants(curves: Any, ax: Axes | None = None) -> Axes:
         remedy = "pass a result of popgd.boundary_curves"
         raise check.refuse("curves", type(curves).__name__, "holds no constants", remedy)
     worst = curves.constant.max("eta1")
-    markers = "os^Dv<"
     for k, epsilon in enumerate(np.atleast_1d(curves.epsilon.values)):
         line = worst.sel(epsilon=epsilon) if "epsilon" in worst.dims else worst
-        style = {"color": LINES[k % 6], "ls": DASHES[k % 6], "marker": markers[k % 6]}
+        style = {"color": LINES[k % 6], "ls": DASHES[k % 6], "marker": MARKERS[k % 6]}
         ax.plot(curves.d, line, lw=1.6, ms=4.5, label=rf"$\varepsilon = {power(epsilon)}$", **style)
     ax.set_xscale("log")
     ax.set_ylim(bottom=0)
@@ -251,7 +256,7 @@ def sample_complexity(
     rate = good / all_
     style = {"color": LINES[k % 6], "ls": DASHES[k % 6]}
     ax.fill_between(sizes[order], low[order], high[order], alpha=0.18, lw=0, color=LINES[k % 6])
-    ax.plot(sizes[order], rate[order], marker="os^Dv<"[k % 6], ms=4.5, lw=1.6, label=label, **style)
+    ax.plot(sizes[order], rate[order], marker=MARKERS[k % 6], ms=4.5, lw=1.6, label=label, **style)
     ax.set_xscale("log")
     ax.set_ylim(-0.03, 1.03)
     ax.set_xlabel("number of samples $N$")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,12 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CORNERS", "Canvas", "corner", "crossed", "write_names"]
+__all__ = ["Canvas", "corner", "crossed", "write_names"]
 
 FINEST = 300  # cells on each axis are enough to place a text
 POINTS = 10.0  # font size
 WIDE, HIGH = 0.68, 1.35  # of a letter and a line, in units of the font size
+SMALL = 8.4  # of the legend
 CORNERS = ("lower left", "upper right", "lower right", "upper left")
 
 
@@ -53,9 +55,19 @@ def crossed(canvas: Canvas, x: np.ndarray, y: np.ndarray) -> None:
         canvas.free[rows, column : column + 2] &= not inside
 
 
-def corner(canvas: Canvas, width: float, height: float) -> str:
-    """The corner where a legend of this size (parts of the axes) hides least; it is taken."""
-    rows, columns = (round(part * n) for part, n in zip((height, width), canvas.regime.shape))
+def corner(ax: Axes, canvas: Canvas, entries: list[str], names: Mapping[int, str]) -> str:
+    """The corner where a legend with these entries hides least; its place is taken.
+
+    It gets room for the regimes whose names fit nowhere.
+    """
+    present = [int(value) for value in np.unique(canvas.regime)]
+    entries = entries + [names[k] for k in present if _spot(ax, canvas, k, names[k]) is None]
+    if not entries:
+        return CORNERS[0]
+    longest = max(len(re.sub(r"\\[a-z]+|[${}_]+", "", text)) for text in entries)
+    width, height = SMALL * (6 + 0.6 * longest), SMALL * (1.5 + 1.4 * len(entries))
+    parts = zip((height, width), _size(ax)[::-1], canvas.regime.shape)
+    rows, columns = (min(n, round(length / of * n)) for length, of, n in parts)
     vertical = {"lower": slice(None, rows), "upper": slice(-rows, None)}
     horizontal = {"left": slice(None, columns), "right": slice(-columns, None)}
 
@@ -79,7 +91,7 @@ def write_names(
     """Each name in the middle of its region where it fits; returns the regimes without one."""
     missing = []
     for value in np.unique(canvas.regime):
-        spot = _spot(ax, (canvas.regime == value) & canvas.free, names[value])
+        spot = _spot(ax, canvas, value, names[value])
         if spot is None:
             missing.append(int(value))
             continue
@@ -98,10 +110,11 @@ def write_names(
     return missing
 
 
-def _spot(ax: Axes, inside: np.ndarray, name: str) -> tuple[int, int, bool] | None:
+def _spot(ax: Axes, canvas: Canvas, value: int, name: str) -> tuple[int, int, bool] | None:
     """Row, column and whether to turn: where the whole text lies inside, most in the middle."""
     from scipy.ndimage import distance_transform_edt, minimum_filter
 
+    inside = (canvas.regime == value) & canvas.free
     lines = name.split("\n")
     width = POINTS * WIDE * max(len(line) for line in lines)
     height = POINTS * HIGH * len(lines)
