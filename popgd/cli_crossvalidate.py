@@ -38,20 +38,46 @@ def crossvalidate(
         Path | None, _option("--weights", "-w", help="Weights (npz, csv, json).", metavar="FILE")
     ] = None,
     random: Annotated[
-        float | None, _option("--random", help="Random weights of this deviation.")
+        float | None,
+        _option("--random", help="Random weights N(0, NUMBER^2), drawn from --seed."),
     ] = None,
     plan: Annotated[
-        str | None, _option("--plan", help="Compare training by this plan.", metavar="PLAN")
+        str | None,
+        _option("--plan", help="Compare training by this plan from these weights.", metavar="PLAN"),
     ] = None,
     samples: Annotated[
         list[str] | None,
-        _option("--samples", "-n", help="Words; 1e5. With --plan repeat it.", metavar="INT"),
+        _option(
+            "--samples",
+            "-n",
+            help="Words to draw; 1e5, and 0 for none. With --plan words of each run, two sizes or "
+            "more: -n 1000 -n 4000 -n 16000.",
+            metavar="INT",
+        ),
     ] = None,
-    seed: Annotated[int, _option("--seed", help="Of the words; 0.", metavar="INT")] = 0,
-    seeds: Annotated[int, _option("--seeds", help="Runs with --plan; 60.", metavar="INT")] = 60,
-    lr: Annotated[str, _option("--lr", help="Learning rate with --plan; 1.")] = "1",
+    seed: Annotated[int, _option("--seed", help="Of all random numbers; 0.", metavar="INT")] = 0,
+    seeds: Annotated[
+        int | None, _option("--seeds", help="With --plan: runs at each size; 60.", metavar="INT")
+    ] = None,
+    lr: Annotated[str | None, _option("--lr", help="With --plan: learning rate; 1.")] = None,
     lr_attention: Annotated[
-        str | None, _option("--lr-attention", help="The same for the attention.")
+        str | None, _option("--lr-attention", help="With --plan: that of the attention; as --lr.")
+    ] = None,
+    prediction: Annotated[
+        str | None,
+        _option(
+            "--prediction",
+            help="With --plan: exact, sampled, or auto (default): exact where it applies.",
+            metavar="NAME",
+        ),
+    ] = None,
+    reference: Annotated[
+        str | None,
+        _option(
+            "--reference",
+            help="With --plan: words that a sampled prediction averages over; 10000.",
+            metavar="INT",
+        ),
     ] = None,
     level: Annotated[
         str, _option("--level", help="Probability of a false verdict, chosen beforehand; 0.01.")
@@ -61,32 +87,51 @@ def crossvalidate(
         _option("--resolution", help="Relative difference worth finding; 0.05, with --plan 0.5."),
     ] = None,
     correction: Annotated[
-        str, _option("--correction", help="holm (default) or bonferroni.", metavar="NAME")
-    ] = "holm",
+        str | None,
+        _option("--correction", help="holm (default) or bonferroni.", metavar="NAME"),
+    ] = None,
     gradients: Annotated[
-        bool, typer.Option("--gradients/--no-gradients", help="Compare gradients too.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--gradients/--no-gradients",
+            help="Compare gradients too, which is the default.",
+            show_default=False,
+        ),
+    ] = None,
     language: Annotated[
         str, _option("--language", "-l", help="occurrence (default), or, and.", metavar="NAME")
     ] = "occurrence",
     target: Annotated[
-        list[int] | None, _option("--target", help="Target symbol; repeatable.", metavar="INT")
+        list[int] | None,
+        _option("--target", help="Target symbol; repeatable; 0, or 0 and 1.", metavar="INT"),
     ] = None,
-    p: Annotated[str | None, _option("--p", help="Stopping probability of words.")] = None,
+    p: Annotated[
+        str | None,
+        _option("--p", help="Stopping probability of words; that which balances the labels."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
-    """Do all routes agree?
+    """Do all routes to the same numbers agree?
 
     Integral, series, symmetric and proved enclosure against each other, and drawn words against
-    them. Exit status 0: they agree; 1: they disagree; 3: undecided, with the words it would take.
+    them. With --plan: training on drawn words against training on the population, all along the
+    plan.
+
+    Exit status 0: they agree; 1: they disagree; 3: undecided, and the words or seeds it would take.
 
     Example: popgd crossvalidate -d 50 --gap 2 --beta-target 1.5
 
     Example: popgd crossvalidate -d 10 --plan "O(1x) -> A(1x, lr=200) -> O(60x)"
+
+    Example: popgd crossvalidate -d 8 -l or --random 0.1 --plan "J(20x)"
     """
     from . import _validate as check
     from . import cli_inputs as inputs
 
+    training = {"seeds": seeds, "lr": lr, "lr-attention": lr_attention}
+    training |= {"prediction": prediction, "reference": reference}
+    point = {"correction": correction, "gradients": gradients}
+    _unused(point if plan is not None else training, plan)
     given = None if weights is None else inputs.read_weights(weights)
     size = 50 if given is None else len(given.alpha)
     if d is not None:
@@ -99,25 +144,50 @@ def crossvalidate(
         common["resolution"] = inputs.number("resolution", resolution)
     sizes = [check.integer("samples", inputs.number("samples", text), 0) for text in samples or []]
     if plan is not None:
+        if sizes:
+            common["n"] = sizes
+        start: Any = inputs.state(*scalars)
         if given is not None or random is not None:
-            remedy = "start from --gap, --beta-target, --beta-background"
-            raise check.refuse("plan", plan, "is compared from symmetric weights", remedy)
-        rates = inputs.rates(lr, lr_attention)
-        run = {"n": sizes} if sizes else {}
-        report = _training(task, plan, inputs.state(*scalars), rates, seeds, common | run)
+            start = _weights(task, scalars, given, random, seed)
+            start = start if start[-1] is not None else start[:2]
+        report = _training(task, plan, start, common | _of_training(training))
     else:
         if len(sizes) > 1:
             raise check.refuse("samples", sizes, "is one number", "repeat it only with --plan")
         if sizes:
             common["n"] = sizes[0]
         at = _weights(task, scalars, given, random, seed)
-        report = _routes(task, at, common | {"correction": correction, "gradients": gradients})
+        report = _routes(task, at, common | {k: v for k, v in point.items() if v is not None})
     answer, show = report
     if json:
         show_json(answer | {"task": repr(task), "seed": seed, "versions": versions()})
     else:
         show()
     raise typer.Exit(EXITS[answer["verdict"]])
+
+
+def _unused(options: dict[str, Any], plan: str | None) -> None:
+    """Refuse options that would change nothing."""
+    from . import _validate as check
+
+    for name, value in options.items():
+        if value is not None:
+            where = "without --plan" if plan is None else "with --plan"
+            option = "no-gradients" if value is False else name
+            remedy = f"leave out --{option}" + (" or add --plan" if plan is None else "")
+            raise check.refuse(name, value, f"changes nothing {where}", remedy)
+
+
+def _of_training(given: dict[str, Any]) -> dict[str, Any]:
+    """Options of `cross_validate_training` from the command line's."""
+    from . import cli_inputs as inputs
+
+    lr = "1" if given["lr"] is None else given["lr"]
+    out: dict[str, Any] = {"learning_rate": inputs.rates(lr, given["lr-attention"])}
+    out |= {name: given[name] for name in ("seeds", "prediction") if given[name] is not None}
+    if given["reference"] is not None:
+        out["reference"] = inputs.number("reference", given["reference"])
+    return out
 
 
 def _weights(task: Any, scalars: Any, given: Any, random: float | None, seed: int) -> Any:
@@ -178,8 +248,10 @@ def _show_routes(task: Any, found: Any) -> None:
             sort = f"{100 * (1 - found.level):g} % interval"
         pulls = ["" if i == j else f"{x:.2f}" for j, x in enumerate(found.pulls[0, i])]
         rows.append([r.route, f"{r.value[0]:.15g}", f"{r.error[0]:.2g}", sort, *pulls])
-    note = [_verdict(found)]
-    note += [f"{route}: {why}" for route, why in found.missing.items()]
+    pull = "pull: row less column, over the sum of their errors"
+    pull += "; against the sample, over its standard error" if found.n else ""
+    note = [_verdict(found), pull]
+    note += [f"no {route}: {why}" for route, why in found.missing.items()]
     if found.n:
         exact, own = found.standard_error[0], found.empirical_standard_error[0]
         note.append(
@@ -209,12 +281,10 @@ def _verdict(found: Any) -> str:
     return text
 
 
-def _training(
-    task: Any, plan: str, start: Any, rates: Any, seeds: int, options: dict[str, Any]
-) -> Any:
+def _training(task: Any, plan: str, start: Any, options: dict[str, Any]) -> Any:
     from .crossvalidate_training import cross_validate_training
 
-    found = cross_validate_training(task, plan, start, seeds=seeds, learning_rate=rates, **options)
+    found = cross_validate_training(task, plan, start, **options)
     names = list(found.observed)
     answer = {
         "verdict": found.verdict.value,
@@ -225,7 +295,10 @@ def _training(
         "seeds": found.seeds,
         "step": found.step,
         "observed": {name: found.observed[name] for name in names},
+        "prediction": found.prediction,
+        "reference": found.reference,
         "predicted_for_one_word": {name: found.predicted[name] for name in names},
+        "predicted_error": {name: found.predicted_error[name] for name in names},
         "slopes": {name: found.slopes[name] for name in names},
         "p_values": found.p_values,
         "level": found.level,
@@ -242,6 +315,14 @@ def _finite(answer: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
+def _kind(found: Any) -> str:
+    if found.prediction == "exact":
+        return "which is exact"
+    sizes = [x for x in found.predicted if found.predicted[x][-1] > 0]
+    worst = max((found.predicted_error[x][-1] / found.predicted[x][-1] for x in sizes), default=0.0)
+    return f"sampled from {found.reference} words to {100 * worst:.2g} % (one standard error)"
+
+
 def _show_training(task: Any, found: Any) -> None:
     columns = ["deviation of", *(f"n = {n}" for n in found.n), "slope in n"]
     rows = []
@@ -254,10 +335,10 @@ def _show_training(task: Any, found: Any) -> None:
                      f"{slope:.3f} ± {half:.3f}" if moved else ""])  # fmt: skip
     why = f": {found.reason}" if found.reason else ""
     if found.seeds_needed is not None:
-        why += f"; {found.seeds_needed} would decide"
+        why += f"; {found.seeds_needed} seeds would decide"
     note = (
         f"{found.verdict.value} at level {found.level:g} (holm){why}\n"
         f"root mean square over {found.seeds} seeds after the last step; in brackets over the "
-        "linearised prediction"
+        f"linearised prediction, {_kind(found)}; slope -0.5 is expected"
     )
     table(f"{type(task).__name__}, d = {task.d}: {found.population.plan}", columns, rows, note)

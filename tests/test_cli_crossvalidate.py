@@ -53,6 +53,38 @@ def test_weights_come_from_files(tmp_path):
     assert "sample" not in result.output
 
 
+def test_plans_start_from_random_weights_in_any_language():
+    plan = ("--plan", "J(2x)", "-n", 100, "-n", 200, "--seeds", 4, "--reference", 500)
+    result = call("-d", 4, "-l", "or", "--random", 0.3, *plan)
+    assert result.exit_code in (0, 3), result.output
+    assert "sampled from 500 words" in result.output
+    assert "seeds would decide" in result.output
+    result = call("-d", 4, "-l", "and", "--target", 1, "--random", 0.3, *plan, "--json")
+    data = json.loads(result.output)
+    assert (data["prediction"], data["reference"]) == ("sampled", 500)
+    assert len(data["predicted_error"]["beta"]) == len(data["step"])
+
+
+def test_plans_start_from_files(tmp_path):
+    path = tmp_path / "w.json"
+    path.write_text('{"alpha": [0.5, 0, 0], "beta": [0.1, 0.2, 0.2]}')
+    plan = ("--plan", "J(2x)", "-n", 100, "-n", 200, "--seeds", 4)
+    result = call("-w", path, *plan)
+    assert "which is exact" in result.output
+    result = call("-w", path, *plan, "--prediction", "sampled", "--json")
+    assert json.loads(result.output)["prediction"] == "sampled"
+    result = call("-w", path, "-d", 5, *plan)
+    assert result.exit_code == 2
+    assert "alpha" in result.output
+
+
+def test_the_note_explains_the_pulls():
+    result = call("-d", 3, "-n", 0)
+    assert "row less column" in result.output
+    assert "standard error" not in result.output
+    assert "against the sample, over its standard error" in call("-d", 3, "-n", 5000).output
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -60,16 +92,23 @@ def test_weights_come_from_files(tmp_path):
         (("-d", 1), "d = 1"),
         (("-d", "1e12"), "d = 1"),
         (("--plan", "O"), "counted steps"),
-        (("--plan", "O(3x)", "--random", 1), "plan"),
+        (("--plan", "O(3x)", "--random", 1, "--gap", 3), "random"),
+        (("--plan", "O(3x)", "-n", 100), "two different sizes"),
+        (("--plan", "O(3x)", "--correction", "holm"), "changes nothing with --plan"),
+        (("--plan", "O(3x)", "--no-gradients"), "leave out --no-gradients"),
+        (("--plan", "O(3x)", "--prediction", "guess"), "prediction = 'guess'"),
+        (("--plan", "O(3x)", "--reference", "few"), "few"),
+        (("--plan", "O(3x)", "--reference", 5), "reference = 5"),
+        (("--plan", "O(3x)", "-l", "or", "--prediction", "exact"), "balanced occurrence"),
+        (("--plan", "O(3x)", "-l", "or", "-d", 300), "lower d"),
+        (("--seeds", 9), "changes nothing without --plan"),
+        (("--lr", 2), "leave out --lr or add --plan"),
+        (("--lr-attention", 2), "lr-attention = '2'"),
+        (("--prediction", "exact"), "add --plan"),
+        (("--reference", 1000), "add --plan"),
         (("-n", 5, "-n", 6), "one number"),
         (("--random", 1, "--gap", 3), "random"),
-        (
-            (
-                "-d",
-                3000,
-            ),
-            "n=0",
-        ),
+        (("-d", 3000), "n=0"),
         (("-n", "many"), "many"),
     ],
 )
