@@ -27,7 +27,7 @@ def heads(point: Point) -> str:
     rows = [slice(h * n, (h + 1) * n) for h in range(count)]
     if count == 1:
         return attention(point)
-    names = [chr(ord("A") + i) for i in range(n)]
+    names = [f"block {i + 1}" for i in range(n)]
     blocks = ", ".join(f"{name} ({_symbols(m)})" for name, m in zip(names, point["sizes"]))
     each = [_order(point["sizes"], point["tier"][r], point["alpha"][r], names=names) for r in rows]
     return f"{blocks}; " + "; ".join(f"head {h}: {text}" for h, text in enumerate(each, 1))

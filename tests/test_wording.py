@@ -31,7 +31,8 @@ def test_attention(sizes, tier, alpha, words):
 def test_heads_name_the_blocks_they_attend_to():
     point = Point(d=9, H=2, sizes=(4, 5), alpha=("0",) * 4, tier=(0, 1, 1, 0))
     assert wording.heads(point) == (
-        "A (4 symbols), B (5 symbols); head 1: B infinitely above A; head 2: A infinitely above B"
+        "block 1 (4 symbols), block 2 (5 symbols); head 1: block 2 infinitely above block 1; "
+        "head 2: block 1 infinitely above block 2"
     )
     assert wording.heads(Point(d=9, H=1, sizes=(9,), alpha=("0",), tier=(0,))) == "uniform"
 
