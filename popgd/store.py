@@ -20,6 +20,7 @@ __all__ = ["Store"]
 KIND = "popgd sweep"
 # in a group of its own, where xarray does not look for variables
 LOG = "log/finished_chunks"
+DRAFT = "log/result.part"
 
 
 class Store:
@@ -129,9 +130,22 @@ class Store:
             self._log[i : i + 1] = json.dumps(records)
 
     def close(self, result: xarray.Dataset) -> None:
-        """Add the labelled result beside the log."""
+        """Put the labelled result beside the log, in place of an older or a half-written one.
+
+        Raises
+        ------
+        BadFile
+            When it cannot be written; the log, and an older result, are still there.
+        """
+        draft = os.path.join(self.path, DRAFT)
         with self._reported():
-            result.to_zarr(self.path, mode="a", zarr_format=2, consolidated=False)
+            try:
+                shutil.rmtree(draft, ignore_errors=True)
+                result.to_zarr(draft, mode="w", zarr_format=2, consolidated=False)
+                for name in sorted(os.listdir(draft)):
+                    _replace(os.path.join(draft, name), os.path.join(self.path, name))
+            finally:
+                shutil.rmtree(draft, ignore_errors=True)
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
@@ -144,3 +158,10 @@ class Store:
                 f"store = {self.path!r}: could not be written ({error.strerror or error}); "
                 "finished chunks are kept, make room or choose another place and run again."
             ) from error
+
+
+def _replace(source: str, target: str) -> None:
+    """Move a file or a directory over what is there."""
+    if os.path.isdir(target) and not os.path.islink(target):
+        shutil.rmtree(target)
+    os.replace(source, target)

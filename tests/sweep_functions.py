@@ -86,3 +86,15 @@ def kill_last(x, directory):
         time.sleep(1)
         os.kill(os.getpid(), 9)
     return x
+
+
+def claim(name, d, eps):
+    """The verdict of one of the paper's statements at a point, its margin as strings."""
+    from proofs_check.collect import by_id
+    from proofs_check.judge import judge
+    from proofs_check.point import Point
+
+    more = {"thm2": {"eta1": "sqrt(d)", "C": 1}}
+    found = judge(by_id()[name], Point(d=d, eps=eps, **more.get(name, {})))
+    assert found.margin is not None
+    return {"verdict": found.verdict.name, "lower": found.margin.lower, "upper": found.margin.upper}

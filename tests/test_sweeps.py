@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -102,6 +103,15 @@ def test_random_starts_sgd_and_claims(pool):
     assert margins.verdict.sel(d=50, gap=20) == "1"
     assert margins.verdict.sel(d=50, gap=0) == "-1"
     assert float(margins.lower[0, 0]) <= float(margins.upper[0, 0])
+
+
+def test_claims_are_swept(pool):
+    grid = {"name": ["prop1", "thm2"], "d": [3, 50], "eps": ["0.1", "1e-6"]}
+    spread = sweep(cells.claim, grid, executor=pool, chunk=1)
+    assert sweep(cells.claim, grid).identical(spread)
+    assert (spread.error == "").all()
+    assert (spread.verdict == "HOLDS").all()
+    assert (spread.lower.astype(float) > 0).all()
 
 
 def test_a_failing_cell_is_recorded_and_loses_nothing(pool):
@@ -231,6 +241,23 @@ def test_killed_sweep_resumes_bit_identical(tmp_path):
     )
 
 
+def test_killed_while_the_result_was_written(tmp_path):
+    whole = tmp_path / "whole.zarr"
+    result = sweep(cells.draw, {"n": range(6)}, store=whole, chunk=2)
+    reference = tree(whole)
+    written = [name for name in reference if name.parts[0] != "log" and name.name != ".zgroup"]
+    rng = np.random.default_rng(0)
+    for k in range(16):
+        store = tmp_path / f"{k}.zarr"
+        shutil.copytree(whole, store)
+        # any part of the result may be missing, an array's names among them; half a draft is left
+        for i in rng.choice(len(written), rng.integers(1, len(written)), replace=False):
+            (store / written[i]).unlink()
+        (store / "log" / "result.part" / "value").mkdir(parents=True)
+        assert sweep(cells.draw, {"n": range(6)}, store=store, chunk=2).identical(result)
+        assert tree(store) == reference
+
+
 def test_a_finished_store_opens_with_xarray_and_is_not_computed_again(tmp_path):
     store = tmp_path / "done.zarr"
     result = sweep(cells.plane, GRID, store=store)
@@ -336,6 +363,34 @@ def test_a_full_disk_is_one_sentence_and_keeps_finished_chunks(tmp_path):
     assert {Path("log/finished_chunks/0"), Path("log/finished_chunks/1")} <= set(kept)
     assert run(0).returncode == 0
     assert {name: tree(store)[name] for name in kept} == kept
+
+
+BULKY = """
+import resource, signal, sys
+from popgd.diagram import phase_diagram
+from popgd.netcdf import save_netcdf
+from popgd.cli import app
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+folder = sys.argv[1]
+for arguments in (["--netcdf", folder + "/old.nc"], ["--png", folder + "/old.png"]):
+    try:
+        app(["phase-diagram", "-d", "2", "--pixels", "40", *arguments])
+    except SystemExit as end:
+        print(end.code)
+"""
+
+
+def test_files_survive_a_full_disk(tmp_path):
+    for name in ("old.nc", "old.png"):
+        (tmp_path / name).write_text("precious")
+    done = subprocess.run(
+        [sys.executable, "-c", BULKY, str(tmp_path)], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == ["2", "2"], done.stderr
+    assert done.stderr.count("could not be written (File too large)") == 2, done.stderr
+    assert {k.name: v for k, v in tree(tmp_path).items()} == dict.fromkeys(
+        ("old.nc", "old.png"), b"precious"
+    )
 
 
 def test_a_lost_process_is_not_stored_as_a_result(tmp_path):
