@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from planted_claims import FAST, planted, registered
@@ -24,7 +25,19 @@ from proofs_check.replay import read, replay
 from proofs_check.report import Report, exit_code
 from proofs_check.verdict import Verdict
 
-INTERRUPT = 5.0  # seconds: after the start of the workers, before the end of a quick run
+INTERRUPT = 3.0  # seconds after the workers have been started, before the end of a quick run
+
+
+def _children(pid: int) -> Path:
+    return Path(f"/proc/{pid}/task/{pid}/children")
+
+
+def _wait_for_workers(pid: int) -> None:
+    """Until a process has started two others and the tracker of what they share."""
+    end = time.monotonic() + 60
+    while len(_children(pid).read_text().split()) < 3 and time.monotonic() < end:
+        time.sleep(0.1)
+
 
 # Exit codes and findings
 
@@ -178,13 +191,15 @@ def test_replay_refuses_what_is_no_report(tmp_path, text, said):
     assert "proofs-check --json --output" in result.stderr
 
 
+@pytest.mark.skipif(not _children(os.getpid()).exists(), reason="needs Linux's list of children")
 def test_ctrl_c_in_a_real_run_prints_the_verdicts_so_far():
     command = [sys.executable, "-m", "proofs_check", "--quick", "--json"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, start_new_session=True) as run:
+        _wait_for_workers(run.pid)
         time.sleep(INTERRUPT)
         os.killpg(run.pid, signal.SIGINT)  # as a terminal does: the workers get it too
-        out, err = run.communicate(timeout=30)
+        out, err = run.communicate(timeout=60)
     assert run.returncode == 130, err
     data = json.loads(out)
     assert data["interrupted"] is True
