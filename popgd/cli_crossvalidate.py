@@ -318,7 +318,7 @@ def _finite(answer: dict[str, Any]) -> dict[str, Any]:
 def _kind(found: Any) -> str:
     if found.prediction == "exact":
         return "which is exact"
-    sizes = [x for x in found.predicted if found.predicted[x][-1] > 0]
+    sizes = [x for x, (slope, _) in found.slopes.items() if slope == slope]
     worst = max((found.predicted_error[x][-1] / found.predicted[x][-1] for x in sizes), default=0.0)
     return f"sampled from {found.reference} words to {100 * worst:.2g} % (one standard error)"
 
@@ -329,10 +329,12 @@ def _show_training(task: Any, found: Any) -> None:
     for name in found.observed:
         slope, half = found.slopes[name]
         ratios = found.ratio(name)[:, -1]
-        cells = [f"{x:.3g} ({r:.2f})" for x, r in zip(found.observed[name][:, -1], ratios)]
-        moved = slope == slope
-        rows.append([name, *(cells if moved else ["0"] * len(cells)),
-                     f"{slope:.3f} ± {half:.3f}" if moved else ""])  # fmt: skip
+        seen = found.observed[name][:, -1]
+        if slope == slope:
+            cells = [f"{x:.3g} ({r:.2f})" for x, r in zip(seen, ratios)]
+            rows.append([name, *cells, f"{slope:.3f} ± {half:.3f}"])
+        else:
+            rows.append([name, *("rounding" if x else "0" for x in seen), ""])
     why = f": {found.reason}" if found.reason else ""
     if found.seeds_needed is not None:
         why += f"; {found.seeds_needed} seeds would decide"

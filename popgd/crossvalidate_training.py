@@ -13,6 +13,7 @@ from .count_table import LARGEST, count_table
 from .descent import rates
 from .deviation_verdict import judge
 from .empirical import EmpiricalRisk
+from .errors import PopgdError
 from .influence import sampled_deviations
 from .languages import Task
 from .linearised import Deviation, Point, deviations
@@ -36,6 +37,9 @@ LARGEST_SAMPLED = 200
 """Largest d of a sampled prediction: a step costs the full Hessian, (2d)^2 numbers."""
 
 MOST_REFERENCE = 2**20
+
+ROUNDING = 1e-12
+"""Rounding of a run relative to its weights and its risk, with room for thousands of steps."""
 
 
 def cross_validate_training(
@@ -141,12 +145,13 @@ def cross_validate_training(
     else:
         found = _sampled(task, population, steps, recorded, sample_words(task, reference, last))
     observed = {name: np.stack([part[name] for part in seen]) for name in Deviation._fields}
-    judged = judge(np.array(sizes), *found, observed, seeds, level, resolution)
+    rounding = _rounding(population)
+    judged = judge(np.array(sizes), *found, observed, rounding, seeds, level, resolution)
     return TrainingValidation(
         n=np.array(sizes), step=recorded, predicted=found.predicted, observed=observed,
         **judged._asdict(), seeds=seeds, level=level, resolution=resolution,
         population=population, prediction=kind, predicted_error=found.errors,
-        reference=reference if kind == "sampled" else 0,
+        reference=reference if kind == "sampled" else 0, rounding=rounding,
     )  # fmt: skip
 
 
@@ -228,11 +233,25 @@ def _population(
     task: Task, plan: Plan, begin: Weights, steps: int, kind: str, learning_rate: Any
 ) -> Trajectory:
     path = "symmetric" if kind == "exact" else "general"
-    run = train(task, plan, *begin, learning_rate=learning_rate, path=path)
+    try:
+        run = train(task, plan, *begin, learning_rate=learning_rate, path=path)
+    except PopgdError as error:
+        # weights beyond what the risk takes are where a diverging run ends
+        run = getattr(error, "trajectory", None)
+        if run is None or not len(run):
+            raise
     if len(run) != steps + 1:
         rule = f"ended with {run.stop_reason!r} at step {run.step[-1]}"
         raise check.refuse("plan", plan.to_string(), rule, "lower the learning rate")
     return run
+
+
+def _rounding(population: Trajectory) -> dict[str, float]:
+    """What rounding alone can do to the final deviations."""
+    alpha, beta = (ROUNDING * (1 + np.abs(part).max()) for part in population.stored[:2])
+    sizes = dict.fromkeys(("gap", "alpha"), float(alpha))
+    sizes |= dict.fromkeys(("beta_target", "beta_background", "beta"), float(beta))
+    return sizes | {"risk": float(ROUNDING * population.risk[-1])}
 
 
 class _Predicted(NamedTuple):
@@ -271,7 +290,11 @@ def _runs(
     out = []
     for lo in range(0, len(streams), many):
         words = [sample_words(task, n, stream) for stream in streams[lo : lo + many]]
-        out.append(train(EmpiricalRisk(words), plan, *begin, **options))
+        run = train(EmpiricalRisk(words), plan, *begin, **options)
+        if run.diverged.any():
+            remedy = "lower the learning rate or raise n"
+            raise check.refuse("plan", plan.to_string(), f"diverges on {n} words", remedy)
+        out.append(run)
     return out
 
 

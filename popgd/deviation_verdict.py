@@ -70,11 +70,14 @@ def judge(
     predicted: dict[str, np.ndarray],
     errors: dict[str, np.ndarray],
     observed: dict[str, np.ndarray],
+    rounding: dict[str, float],
     seeds: int,
     level: float,
     resolution: float,
 ) -> DeviationVerdict:
     """The verdict at a level, from predictions (K,) with errors and observations (J, K).
+
+    Deviations predicted to be below `rounding` at any n have nothing to say.
 
     Notes
     -----
@@ -84,7 +87,8 @@ def judge(
     """
     evidence = _Evidence(n, seeds)
     for name in Deviation._fields:
-        evidence.add(name, predicted[name][-1], errors[name][-1], observed[name][:, -1])
+        if predicted[name][-1] > rounding[name] * math.sqrt(n.max()):
+            evidence.add(name, predicted[name][-1], errors[name][-1], observed[name][:, -1])
     z = _quantile(level, max(len(evidence.sizes), 1))
     slopes = {name: (slope, z * evidence.error) for name, slope in evidence.slopes.items()}
     adjusted = evidence.p_values()
@@ -108,16 +112,15 @@ class _Evidence:
         self.x = np.log(n) - np.log(n).mean()
         # the logarithm of a root mean square of S normal numbers has variance 1/(2S)
         self.error = 1 / math.sqrt(2 * seeds * (self.x @ self.x))
-        self.slopes: dict[str, float] = {}
+        self.slopes = dict.fromkeys(Deviation._fields, math.nan)
         self.sizes: dict[str, _Size] = {}
 
     def add(self, name: str, predicted: float, error: float, seen: np.ndarray) -> None:
         """Take in one deviation, seen at every n; where nothing moves there is no slope."""
-        self.slopes[name] = math.nan
         if not (seen > 0).all():
             return
         self.slopes[name] = float(self.x @ np.log(seen) / (self.x @ self.x))
-        if name in SCALARS and predicted > 0:
+        if name in SCALARS:
             at_most = float(seen[self.largest] * self.root)
             self.sizes[name] = _Size.of(at_most, float(predicted), float(error), self.seeds)
 
@@ -135,6 +138,8 @@ class _Evidence:
         self, p: dict[str, float], z: float, level: float, resolution: float
     ) -> tuple[Agreement, str, int | None]:
         """(verdict, reason, seeds that would decide)."""
+        if not self.sizes:
+            return Agreement.UNDECIDED, "nothing moves by more than rounding", None
         off = {name: p[f"{name} slope"] <= level for name in self.sizes}
         for name, size in self.sizes.items():
             # a deviation that is on its way to the predicted size only needs larger n

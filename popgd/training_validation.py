@@ -34,6 +34,8 @@ class TrainingValidation:
         Standard error of `predicted`; zero where the prediction is exact.
     reference : int
         Number of reference words of a sampled prediction, else 0.
+    rounding : dict of float
+        What rounding alone can do to a deviation; one predicted to be below it is not judged.
     observed : dict of arrays of shape (J, K)
         Root mean square deviation over the seeds.
     slopes : dict of (slope, half-width)
@@ -68,12 +70,14 @@ class TrainingValidation:
     prediction: str
     predicted_error: dict[str, np.ndarray]
     reference: int
+    rounding: dict[str, float]
 
     def ratio(self, quantity: str) -> np.ndarray:
-        """observed sqrt(n) / predicted, shape (J, K); nan where nothing has moved."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scaled = self.observed[quantity] * np.sqrt(self.n)[:, None]
-            return np.where(self.predicted[quantity] > 0, scaled / self.predicted[quantity], np.nan)
+        """observed sqrt(n) / predicted, shape (J, K); nan where nothing moves beyond rounding."""
+        predicted = self.predicted[quantity] / np.sqrt(self.n)[:, None]
+        moved = predicted > self.rounding[quantity]
+        out = np.full(predicted.shape, np.nan)
+        return np.divide(self.observed[quantity], predicted, out=out, where=moved)
 
     def to_xarray(self) -> xarray.Dataset:
         """Observed and predicted deviations over n and step."""

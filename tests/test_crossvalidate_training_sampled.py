@@ -8,6 +8,8 @@ import popgd.influence as influence
 from popgd import (
     Agreement,
     And,
+    BadParameter,
+    FixedLength,
     Geometric,
     Occurrence,
     Or,
@@ -160,6 +162,47 @@ def test_too_few_reference_words_say_so():
     )
     assert found.verdict is Agreement.UNDECIDED
     assert "raise reference" in found.reason
+
+
+def test_deviations_of_the_size_of_rounding_are_not_judged():
+    """With words of one symbol attention cannot move; what moves it is rounding."""
+    found = cross_validate_training(
+        Occurrence(4, 0, Words(FixedLength(1))), "J(3x)", random_start(4, rng=0), n=(200, 800),
+        seeds=40, rng=0,
+    )  # fmt: skip
+    assert found.verdict is not Agreement.DISAGREE
+    assert np.isnan(found.slopes["gap"][0])
+    assert np.isnan(found.ratio("gap")).all()
+    assert "gap size" not in found.p_values
+    assert found.ratio("beta")[-1, -1] == pytest.approx(1, abs=0.4)
+
+
+def test_runs_that_leave_the_numbers_are_refused():
+    start = random_start(5, rng=0)
+    for lr in ("1000", "1e200"):
+        with pytest.raises(BadParameter, match="lower the learning rate"):
+            cross_validate_training(TASK, f"O(3000x, lr={lr})", start, n=(20, 40), seeds=2)
+
+
+def test_words_on_which_training_diverges_are_refused(monkeypatch):
+    steep = Occurrence(5, 1, Words(FixedLength(1)))
+    monkeypatch.setattr(module, "sample_words", lambda task, n, rng: sample_words(steep, n, rng))
+    task = Occurrence(5, 1, Words(FixedLength(40)))
+    start = random_start(5, rng=0)
+    # the largest curvature is 1/5 on these words, and nearly 1/5 on long ones
+    with pytest.raises(BadParameter, match="diverges on 3 words; lower the learning rate or raise"):
+        cross_validate_training(task, "O(3000x, lr=9)", start, n=(3, 40), seeds=2, rng=0)
+
+
+@pytest.mark.parametrize("spread", [40.0, -40.0])
+def test_large_gaps_are_no_obstacle(spread):
+    alpha, beta = np.array([spread, 0, 0.1, 0]), np.array([1.9, 0, 0, 0.1])
+    with np.errstate(all="raise"):
+        found = cross_validate_training(
+            Occurrence(4), "J(3x, lr=0.1)", (alpha, beta), n=(500, 2000), seeds=60, rng=0
+        )
+    assert found.verdict is not Agreement.DISAGREE
+    assert found.ratio("beta")[-1, -1] == pytest.approx(1, abs=0.3)
 
 
 def test_the_dataset_carries_the_kind_of_prediction():
