@@ -188,7 +188,9 @@ def every_target(d: int, level: str) -> Hunt:
         np.concatenate([beta, *(log.best[0].point.x for log in attentions)]),
         np.concatenate([zero, *(log.best[0].point.tier for log in attentions)]),
     )
-    logs = [(sizes, search(EveryTarget(sizes), [start], EFFORT[level]))]
+    logs: list[tuple[tuple[int, ...], Log]] = [
+        (sizes, search(EveryTarget(sizes), [start], EFFORT[level]))
+    ]
     logs[0][1].evaluations += sum(log.evaluations for log in attentions)
     for layout in _partitions(d, level) if level != "quick" else ():
         if len(layout) <= FEW:
