@@ -75,7 +75,7 @@ def crossvalidate(
         str | None,
         _option(
             "--reference",
-            help="With --plan: words that a sampled prediction averages over; 10000.",
+            help="With --plan: words that a sampled prediction averages over; 30000.",
             metavar="INT",
         ),
     ] = None,
@@ -207,6 +207,7 @@ def _weights(task: Any, scalars: Any, given: Any, random: float | None, seed: in
         return dense(task, inputs.state(*scalars))
     if not inputs.zero(scalars):
         raise check.refuse("random", random, "is one point, weights another", "pass one of them")
+    random = check.real("random", random, 0.0, closed="left")
     # another stream than the words', which take the seed itself
     return random_start(task.d, random, rng=np.random.default_rng([seed, 1]))
 

@@ -55,7 +55,7 @@ def cross_validate_training(
     level: float = 0.01,
     resolution: float = 0.5,
     prediction: str = "auto",
-    reference: int = 10_000,
+    reference: int = 30_000,
 ) -> TrainingValidation:
     """Gradient descent on n words against gradient descent on the population, all along a plan.
 
@@ -87,7 +87,7 @@ def cross_validate_training(
         only; "sampled" averages over reference words, and the verdict allows for its error.
         "auto" is exact where that applies.
     reference : int
-        Reference words of a sampled prediction.
+        Reference words of a sampled prediction; memory is about 80 d bytes for each.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def cross_validate_training(
     same words at different steps (`popgd.linearised`, `popgd.influence`). Sizes are judged by
     chi-square or F intervals at the largest n, where the first order is best, after the last step.
     A sampled prediction takes O(d^2 (nodes + reference)) time a step once attention has moved:
-    about 0.1 s at d = 50 and 0.8 s at d = 200. Source: THEORY 2, 4, 5, 7.
+    about 0.2 s at d = 50 and 1 s at d = 200. Source: THEORY 2, 4, 5, 7.
     Error: sampled, at the level declared.
 
     Examples

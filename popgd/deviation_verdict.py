@@ -164,7 +164,10 @@ class _Evidence:
         worst = max((size.predicted_error for size in self.sizes.values()), default=0.0)
         spare = (room / (2 * z)) ** 2 - worst**2
         if spare <= 0:
-            reason = f"the prediction is known to {100 * worst:.2g} % only; raise reference"
+            # half of what may be spared is left to the runs
+            times = math.ceil(2 * (2 * z * worst / room) ** 2)
+            known = f"the prediction is known to {100 * worst:.2g} % only"
+            reason = f"{known}; raise reference {times}-fold"
             return Agreement.UNDECIDED, reason, None
         enough = max(1 / spare, (4 * z / resolution) ** 2 / (self.x @ self.x)) / 2
         reason = f"{self.seeds} seeds cannot tell a factor {1 + resolution:g}"

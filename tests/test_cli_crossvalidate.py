@@ -108,6 +108,7 @@ def test_the_note_explains_the_pulls():
         (("--reference", 1000), "add --plan"),
         (("-n", 5, "-n", 6), "one number"),
         (("--random", 1, "--gap", 3), "random"),
+        (("--random", -1), "random = -1"),
         (("-d", 3000), "n=0"),
         (("-n", "many"), "many"),
     ],

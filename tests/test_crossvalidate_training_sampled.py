@@ -52,7 +52,7 @@ def test_the_sampled_prediction_agrees_with_the_table(plan):
     exact = cross_validate_training(Occurrence(10, 3), plan, **arguments)
     sampled = cross_validate_training(Occurrence(10, 3), plan, prediction="sampled", **arguments)
     assert (exact.prediction, exact.reference) == ("exact", 0)
-    assert (sampled.prediction, sampled.reference) == ("sampled", 10_000)
+    assert (sampled.prediction, sampled.reference) == ("sampled", 30_000)
     for name, known in exact.predicted.items():
         assert (exact.predicted_error[name] == 0).all()
         error = sampled.predicted_error[name][1:]
@@ -149,7 +149,7 @@ def test_training_words_of_another_task_are_caught(monkeypatch):
 
 def test_reference_words_of_another_task_are_caught(monkeypatch):
     def draw(task, n, rng):
-        return sample_words(WRONG if n == 10_000 else task, n, rng)
+        return sample_words(WRONG if n == 30_000 else task, n, rng)
 
     monkeypatch.setattr(module, "sample_words", draw)
     assert planted(TASK, PLAN).verdict is Agreement.DISAGREE
@@ -162,6 +162,7 @@ def test_too_few_reference_words_say_so():
     )
     assert found.verdict is Agreement.UNDECIDED
     assert "raise reference" in found.reason
+    assert found.reason.endswith("-fold")
 
 
 def test_deviations_of_the_size_of_rounding_are_not_judged():
