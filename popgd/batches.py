@@ -61,8 +61,9 @@ class _Drawn:
         self.seeds = None if seeds is None else _runs(seeds)
         if rng is not None:
             check.generator("rng", rng)
-        self.rng = rng
-        self._start(rng)
+        # a generator is asked once, so that every run from this object sees the same words
+        self.rng = rng if rng is None else _root(rng)
+        self._start(self.rng)
 
     def _start(self, rng: Any) -> None:
         streams = seed_streams(rng, [0] if self.seeds is None else self.seeds)

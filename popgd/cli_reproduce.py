@@ -59,8 +59,9 @@ def reproduce(
     note = "\n".join(
         [
             "mean (standard deviation) over the seeds; exact: trained on the population, same",
-            "starts; MSE of words': exact MSE of the weights trained on words; = within two",
-            "deviations and rounding of the paper's number, ! not. Step sizes:",
+            "starts; MSE of words': exact MSE of the weights trained on words;",
+            *_about_paper(found.d),
+            "Step sizes:",
             *(f"  {row.plan}" for row in found.rows[:-1]),
             f"  J: {found.joint_rates}",
         ]
@@ -70,6 +71,14 @@ def reproduce(
         f"words, {found.seeds} seeds from {found.rng}"
     )
     table(title, columns, rows, note)
+
+
+def _about_paper(d: int) -> list[str]:
+    from .plan_table import PAPER_D
+
+    if d != PAPER_D:
+        return [f"the paper's numbers are for d = {PAPER_D}."]
+    return ["= within two deviations and rounding of the paper's number, ! not."]
 
 
 def _cells(cell: Any) -> list[str]:

@@ -219,6 +219,9 @@ def _options(
     chosen = {check.choice("routes", name, ROUTES) for name in names} | {"integral"}
     if batch is not None and len(batch) < 2:
         raise check.refuse("batch", batch, "holds one word", "pass at least two words")
+    if batch is not None and batch.weights is not None:
+        rule = "has weights, and intervals are those of independent draws"
+        raise check.refuse("batch", batch, rule, "pass drawn words without weights")
     return _Options(
         check.integer("n", n, 0),
         check.real("level", level, 0.0, 0.5),

@@ -15,7 +15,7 @@ from .noise import Noise
 from .objective import Evaluation, OutputMinimum
 from .tier_words import TierRows
 from .tiers import Tiers
-from .word_blocks import Block, blocks, forward
+from .word_blocks import Block, blocks, forward, quiet
 from .word_counts import check_task
 from .word_cube import cubes
 from .word_kernel import attended, correction, total
@@ -57,7 +57,8 @@ class EmpiricalRisk:
     targets). Memory: a copy of the counts, transposed, as float64 up to 16 MB in all and in the
     batch's own type beyond. Cost: four passes over the counts for value and gradient.
     Source: Paper 2; THEORY 1, 6. Error: rounding only, estimated at 1e-15 to 1e-12 of the sum of
-    absolute terms, also where every residual is 1e-100 (see `popgd.word_kernel`).
+    absolute terms, also where every residual is 1e-100; for dL/dalpha the terms are those of
+    r gamma_i (|v_i - v_k| + |v_i - r|), k the most attended symbol (see `popgd.word_kernel`).
 
     Examples
     --------
@@ -109,6 +110,7 @@ class EmpiricalRisk:
             raise check.refuse("alpha", alpha.shape, "the Hessian takes one vector", remedy)
         return EmpiricalHessian(self._blocks[0], alpha, self.batches[0].total)
 
+    @quiet()
     def minimize_output(self, alpha: Any) -> OutputMinimum:
         """Exact least squares over the output weights at fixed attention.
 
@@ -137,6 +139,7 @@ class EmpiricalRisk:
         value = self._evaluate(alpha, beta, known, gradient=False)[0]
         return OutputMinimum(value, beta, residual)
 
+    @quiet()
     def variance(self, alpha: Any, beta: Any, residual: Any = None) -> Noise:
         """Variance of a word's loss and covariance of its gradient over this batch.
 
@@ -188,7 +191,7 @@ class EmpiricalRisk:
         shape = (math.prod(lead) // many, many, self.d)
         value = np.empty(shape[:2])
         by_alpha, by_beta = np.empty(shape), np.empty(shape)
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        with quiet():
             for i in range(len(value)):
                 for where, cube in self._cubes:
                     sums = cube.total(*(None if w is None else w[i, where] for w in rows))
@@ -205,7 +208,7 @@ class EmpiricalRisk:
             return self._once(sums, weights)
         rows = [w.reshape(-1, many, self.d) for w in weights]
         parts: list[list[np.ndarray]] = []
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        with quiet():
             step = 1 if len(rows[0]) < FEW else MANY
             for lo in range(0, len(rows[0]), step):
                 for k in range(many):
@@ -216,7 +219,7 @@ class EmpiricalRisk:
 
     def _once(self, sums: Any, weights: Sequence[Any]) -> list[Any]:
         """The same for one batch and one row: what a training step asks."""
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        with quiet():
             first, *rest = self._summed(sums, 0, [w.reshape(1, self.d) for w in weights])
             mass = self.batches[0].total
             return [float(first[0] / mass), *(x[0] / mass for x in rest)]

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _validate as check
 from .errors import NotAvailable
-from .word_blocks import Block, backward, forward
+from .word_blocks import Block, backward, forward, quiet
 from .word_kernel import Attended, attended
 
 __all__ = ["EmpiricalHessian"]
@@ -37,12 +37,14 @@ class EmpiricalHessian:
     """
 
     def __init__(self, words: list[Block], alpha: Any, total: float):
-        self._words, self._alpha, self._total = words, alpha[None], total
+        # a copy: the caller's array may move on
+        self._words, self._alpha, self._total = words, alpha[None].copy(), total
         self.shape = (alpha.size, alpha.size)
 
     def _seen(self) -> Iterator[Attended]:
         return attended(self._words, self._alpha)
 
+    @quiet()
     def __matmul__(self, x: Any) -> np.ndarray:
         """H x for x of shape (d,) or (d, k)."""
         x = np.asarray(x, dtype=float)
@@ -59,6 +61,7 @@ class EmpiricalHessian:
         return out[0] if x.ndim == 1 else out.T
 
     @cached_property
+    @quiet()
     def _dense(self) -> np.ndarray:
         if self.shape[0] > DENSE:
             raise NotAvailable(
@@ -82,6 +85,7 @@ class EmpiricalHessian:
         """H as an array of shape (d, d), a copy."""
         return self._dense.copy()
 
+    @quiet()
     def solve(self, b: Any) -> np.ndarray:
         """x with H x = b for b of shape (d,) or (d, k); of least scaled norm if H is singular."""
         b = np.asarray(b, dtype=float)

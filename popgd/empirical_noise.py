@@ -30,18 +30,17 @@ def empirical_noise(
     mean = np.concatenate([sums.alpha[0], sums.beta[0]]) / mass
     variance, products = 0.0, np.zeros((2 * d, 2 * d))
     narrow = (part for block in words for part in block.parts(max(WIDTH // d, 64)))
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        for seen in attended(narrow, alpha[None], beta[None]):
-            r, rho, e = residuals(seen, *weights)
-            floats = seen.floats if not seen.block.sparse else seen.floats.toarray().T
-            by_beta = floats * (seen.a.T * (r / seen.normaliser))
-            slopes = np.concatenate([by_beta * (e.T - rho), by_beta]) - mean[:, None]
-            weight = np.ones(seen.block.size) if seen.block.weights is None else seen.block.weights
-            if seen.skip is not None:
-                weight = weight * ~seen.skip[0]
-            variance += float(weight @ (r[0] ** 2 / 2 - loss) ** 2)
-            root = slopes * np.sqrt(weight)
-            products += root @ root.T
+    for seen in attended(narrow, alpha[None]):
+        r, rho, e = residuals(seen, *weights)
+        floats = seen.floats if not seen.block.sparse else seen.floats.toarray().T
+        by_beta = floats * (seen.a.T * (r / seen.normaliser))
+        slopes = np.concatenate([by_beta * (e.T - rho), by_beta]) - mean[:, None]
+        weight = np.ones(seen.block.size) if seen.block.weights is None else seen.block.weights
+        if seen.skip is not None:
+            weight = weight * ~seen.skip[0]
+        variance += float(weight @ (r[0] ** 2 / 2 - loss) ** 2)
+        root = slopes * np.sqrt(weight)
+        products += root @ root.T
     products /= mass
     missing = 1.0 - _weight(words) / mass
     # weights that do not add up to the total stand for words left out, whose values are zero here

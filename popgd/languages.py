@@ -82,8 +82,11 @@ class Task(ABC):
 
     def labels(self, counts: Any) -> np.ndarray:
         """Labels +1 or -1 of words given by their symbol counts, shape (..., d) -> (...)."""
-        present = np.asarray(counts)[..., list(self.targets)] > 0
-        return np.where(self._decide(present), 1, -1)
+        return self.labels_by_targets(np.asarray(counts)[..., list(self.targets)])
+
+    def labels_by_targets(self, counts: Any) -> np.ndarray:
+        """The same from the counts of the targets alone, in their order, (..., T) -> (...)."""
+        return np.where(self._decide(np.asarray(counts) > 0), 1, -1)
 
     @abstractmethod
     def _decide(self, present: np.ndarray) -> Any: ...

@@ -110,6 +110,8 @@ def train_seeds(
 
 
 def _numbers(seeds: Any) -> list[int]:
+    if isinstance(seeds, np.ndarray) and seeds.ndim == 1:
+        seeds = seeds.tolist()
     if isinstance(seeds, Sequence) and not isinstance(seeds, (str, bytes)) and len(seeds):
         return [check.integer(f"seeds[{i}]", k, 0) for i, k in enumerate(seeds)]
     return list(range(check.integer("seeds", seeds, 1)))

@@ -24,6 +24,10 @@ class TierRows:
         """The rows of a Tiers object."""
         return cls(tiers.tier, tiers.offset)
 
+    def copy(self) -> TierRows:
+        """As of an array."""
+        return TierRows(self.tier.copy(), self.offset.copy())
+
     @property
     def shape(self) -> tuple[int, ...]:
         """(..., d)."""

@@ -53,7 +53,7 @@ class Tiers:
         if offset is None:
             self.offset = np.zeros(array.shape)
         else:
-            self.offset = check.weights("offset", offset, array.shape[-1])
+            self.offset = check.weights("offset", offset, array.shape[-1]).copy()
             if self.offset.shape != array.shape:
                 raise check.refuse(
                     "offset",

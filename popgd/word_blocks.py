@@ -11,7 +11,7 @@ import numpy as np
 
 from .wordbatch import WordBatch
 
-__all__ = ["Block", "blocks"]
+__all__ = ["Block", "backward", "blocks", "forward", "quiet", "words"]
 
 # Counts in a block that is converted at each use, 4 MB as float64, and in one that is not: four
 # passes run from the cache, in products large enough for a many-threaded BLAS (measured).
@@ -21,6 +21,11 @@ CONVERTED, BLOCK = 2**19, 2**20
 FLOATS = 2**21
 
 _workspace = local()
+
+
+def quiet() -> np.errstate:
+    """Overflow shows in what comes out; underflow is exact enough as zero."""
+    return np.errstate(over="ignore", under="ignore", invalid="ignore")
 
 
 class Block:
@@ -123,6 +128,11 @@ class Block:
         counts = self.counts[words] if self.sparse else self.counts[:, words].astype(np.float64)
         weights = None if self.weights is None else self.weights[words]
         return Block(counts, weights, int(words[: self.positives].sum()))
+
+
+def words(floats: Any, part: slice) -> Any:
+    """The counts of some of the words."""
+    return floats[:, part] if isinstance(floats, np.ndarray) else floats[part]
 
 
 def forward(floats: Any, rows: np.ndarray) -> np.ndarray:

@@ -30,6 +30,8 @@ __all__ = [
 CSR_FILL = 1 / 16
 # Small matrices stay dense: the gain would be less than the cost of importing scipy.sparse.
 CSR_SIZE = 2**20
+# Places are numbered in 64 bits.
+MOST_PLACES = 2**62
 _CHUNK = 2**22
 
 
@@ -41,6 +43,10 @@ def worth_csr(nonzero: float, size: int) -> bool:
 def sparse_counts(word: np.ndarray, symbols: np.ndarray, n: int, d: int) -> Any:
     """CSR counts from the word index and the symbol of every position, sorted by word."""
     from scipy.sparse import csr_array
+
+    if n * d > MOST_PLACES:
+        rule = f"{n} words over so many symbols are more than 2^62 places"
+        raise check.refuse("d", d, rule, "take fewer words, or number the symbols that occur")
 
     keys = np.sort(word * d + symbols)
     first = np.flatnonzero(np.diff(keys, prepend=-1))
@@ -83,9 +89,14 @@ def check_symbols(rows: list[list[Any]], lengths: np.ndarray, d: int) -> np.ndar
     if empty.size:
         rule = "a word needs at least one symbol"
         raise check.refuse(f"words[{empty[0]}]", [], rule, "drop empty words")
-    flat = np.array(list(itertools.chain.from_iterable(rows)))
+    symbols = list(itertools.chain.from_iterable(rows))
+    plain = bool not in set(map(type, symbols))
+    try:
+        flat = np.array(symbols)
+    except ValueError:
+        flat = np.array(symbols, dtype=object)
     bad = np.zeros(flat.shape[:1], dtype=bool)
-    if flat.ndim == 1 and flat.dtype.kind in "iu":
+    if flat.ndim == 1 and flat.dtype.kind in "iu" and plain:
         bad = (flat < 0) | (flat >= d)
         if not bad.any():
             return flat.astype(np.int64)
@@ -129,7 +140,9 @@ def _check_sparse(counts: Any, remedy: str) -> Any:
         raise check.refuse("counts", counts.shape, "is the wrong shape, needs d >= 2", remedy)
     if not counts.shape[0]:
         raise check.refuse("counts", counts.shape, "a batch needs at least one word", remedy)
-    matrix: Any = csr_array(counts, copy=True)
+    # entries of one place are added up: not in a type that may overflow
+    narrow_type = counts.dtype.kind in "iu" and counts.dtype.itemsize < 8
+    matrix: Any = csr_array(counts.astype(np.int64) if narrow_type else counts, copy=True)
     _check_entries(matrix.data, remedy)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
@@ -146,17 +159,17 @@ def _check_sparse(counts: Any, remedy: str) -> Any:
 def _check_entries(values: np.ndarray, remedy: str) -> None:
     if values.dtype.kind not in "iuf":
         raise check.refuse("counts", values, "must hold integers", remedy)
-    if values.dtype.kind == "u":
+    if values.dtype.kind == "u" and values.dtype.itemsize < 8:
         return
     # in slices, so that the temporaries stay small beside the counts
     flat = values.reshape(-1)
     for lo in range(0, flat.size, _CHUNK):
         part = flat[lo : lo + _CHUNK]
-        bad = ~(part >= 0)
+        bad = ~(part >= 0) | (part > 2**53)
         if values.dtype.kind == "f":
-            bad |= (part != np.floor(part)) | (part > 2**53)
+            bad |= part != np.floor(part)
         if bad.any():
-            rule = "every count must be a non-negative integer"
+            rule = "every count must be a non-negative integer, at most 2^53"
             raise check.refuse("counts entry", part[bad][0].item(), rule, remedy)
 
 
@@ -166,7 +179,7 @@ def check_labels(labels: Any, n: int) -> np.ndarray:
     if array.shape != (n,):
         rule = f"has shape {array.shape}, needs one label for each of the {n} words"
         raise check.refuse("labels", labels, rule, remedy)
-    if array.dtype.kind not in "if" or not (np.abs(array) == 1).all():
+    if array.dtype.kind not in "iuf" or not (abs(array.astype(float)) == 1).all():
         raise check.refuse("labels", labels, "every label must be +1 or -1", remedy)
     return array.astype(np.int8)
 
@@ -181,4 +194,8 @@ def check_weights(weights: Any, n: int) -> np.ndarray | None:
         raise check.refuse("weights", weights, rule, remedy)
     if not array.any():
         raise check.refuse("weights", weights, "at least one must be positive", remedy)
+    if not array.max() < np.finfo(float).max / n:
+        raise check.refuse(
+            "weights", float(array.max()), f"their sum {check.BEYOND}", "scale them down"
+        )
     return array

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .word_blocks import Block
-from .word_kernel import SMALL, Sums, total
+from .word_kernel import SMALL, Sums, tiny, total
 from .wordbatch import WordBatch
 
 __all__ = ["Cube", "cubes"]
@@ -58,6 +58,7 @@ class Cube:
         products = np.concatenate([a, a * e], axis=1) @ self.counts.swapaxes(1, 2)
         normaliser = np.where(self.positive, products[:, 0], products[:, 1])
         small = ~(normaliser >= SMALL).all(axis=-1)
+        small |= tiny(beta - 2.0, c[:, 0]) | tiny(beta, c[:, 1])
         normaliser[small] = 1.0
         rho = np.where(self.positive, products[:, 2], products[:, 3]) / normaliser
         r = rho + np.where(self.positive, c[:, 0], c[:, 1])
@@ -75,7 +76,7 @@ class Cube:
         return sums
 
     def _block(self, k: int) -> Block:
-        """Batch k as a block, for words whose S is small."""
+        """Batch k as a block, for small S and tiny residuals."""
         order = np.argsort(~self.positive[k], kind="stable")
         weights = None if self.weights is None else self.weights[k][order]
         counts = np.ascontiguousarray(self.counts[k][order].T)

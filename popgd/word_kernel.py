@@ -10,10 +10,10 @@ label cancels,
 
 which is THEORY 6 with beta shifted by beta_k: v_i - r = e_i - rho exactly, so no digit is lost
 when attention sits on k (rho is then tiny) nor when every residual is. Rounding of dL/dalpha_i is
-relative to the sum of w |r| gamma_i (|v_i - c| + |v_i - r|). Words of the two labels go together
-unless attention sits on symbols of one label only, or some |v_i| is tiny beside |c|. Output weights
-are beta + delta, two numbers that are never added: delta is what a residual knows beyond beta's
-last digit.
+relative to the sum of w |r| gamma_i (|v_i - c| + |v_i - r|). Where some |v_i| is tiny beside |c|,
+so that c + rho may cancel, r is summed as v . gamma. Words of the two labels go together unless
+attention sits on symbols of one label only. Output weights are beta + delta, two numbers that are
+never added: delta is what a residual knows beyond beta's last digit.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ import numpy as np
 
 from . import _validate as check
 from .tier_words import TierRows, by_tier
-from .word_blocks import Block, backward, forward
+from .word_blocks import Block, backward, forward, words
 
-__all__ = ["Attended", "Sums", "attended", "correction", "residuals", "total"]
+__all__ = ["Attended", "Sums", "attended", "correction", "residuals", "tiny", "total"]
 
 # Words with S below this hold no symbol of large attention: they are evaluated as a block of
-# their own, with their own k. That keeps R finite, and v_i - r to 13 digits. Labels go apart where
-# c is larger than some |v_i| by as much, as c + rho would cost a residual more than three digits.
+# their own, with their own k. That keeps R finite, and v_i - r to 13 digits. A |v_i| smaller than
+# |c| by as much is tiny: c + rho could cost a residual more than three digits.
 SMALL = 2.0**-10
 
 # Labels whose largest attentions differ by more than this factor's logarithm are seen apart: each
@@ -79,13 +79,10 @@ class Attended(NamedTuple):
     skip: np.ndarray | None
 
 
-def attended(
-    blocks: Iterable[Block], alpha: Any, beta: np.ndarray | None = None
-) -> Iterator[Attended]:
+def attended(blocks: Iterable[Block], alpha: Any) -> Iterator[Attended]:
     """Every word of `blocks` once for each row of `alpha` (B, d), with S >= 2^-10.
 
-    With output weights (B, d) blocks suit their residuals. Rows of tiers come one at a time, words
-    in groups that attend to the same tier.
+    Rows of tiers come one at a time, words in groups that attend to the same tier.
 
     Raises
     ------
@@ -95,9 +92,7 @@ def attended(
     if isinstance(alpha, TierRows):
         for b in range(len(alpha)):
             for block, level in by_tier(blocks, alpha.tier[b], alpha.offset[b]):
-                for seen in attended(
-                    [block], level[None], None if beta is None else beta[b : b + 1]
-                ):
+                for seen in attended([block], level[None]):
                     yield seen._replace(row=slice(b, b + 1))
         return
     # many weight vectors: narrow pieces, so that arrays of (B, n) stay in the cache
@@ -106,7 +101,7 @@ def attended(
         pending = [(piece, slice(0, len(alpha)))]
         while pending:
             block, row = pending.pop()
-            seen = _attend(block, alpha[row], None if beta is None else beta[row], row)
+            seen = _attend(block, alpha[row], row)
             if seen is None:
                 pending += [(half, row) for half in block.by_label()]
                 continue
@@ -117,9 +112,7 @@ def attended(
             yield seen
 
 
-def _attend(
-    block: Block, alpha: np.ndarray, beta: np.ndarray | None, row: slice
-) -> Attended | None:
+def _attend(block: Block, alpha: np.ndarray, row: slice) -> Attended | None:
     """The block under its own references; None when its labels need a reference each."""
     masked = alpha if block.complete else np.where(block.anywhere, alpha, -np.inf)
     top = masked.argmax(axis=-1)
@@ -129,11 +122,8 @@ def _attend(
             "alpha", -np.inf, "all symbols of a word have alpha = -inf, so it has no attention",
             "keep one symbol of every word finite",
         )  # fmt: skip
-    if block.mixed:
-        if not block.shared[top].all() and _apart(block, alpha, peak):
-            return None
-        if beta is not None and _tiny(beta, top):
-            return None
+    if block.mixed and not block.shared[top].all() and _apart(block, alpha, peak):
+        return None
     a = np.exp(masked - peak)
     floats = block.floats()
     normaliser = forward(floats, a)
@@ -148,16 +138,6 @@ def _apart(block: Block, alpha: np.ndarray, peak: np.ndarray) -> bool:
     """Whether the symbols that words of both labels hold draw far less attention than the peak."""
     near = np.where(block.shared, alpha, -np.inf).max(axis=-1, keepdims=True)
     return bool((peak - near > APART).any())
-
-
-def _tiny(beta: np.ndarray, k: np.ndarray) -> bool:
-    """Whether some |v_i| of either label is far below |c|."""
-    for v in (beta, beta - 2.0):
-        size = np.abs(v)
-        least, c = size.min(axis=-1), _pick(size, k)[:, 0]
-        if (least < SMALL * c).any():
-            return True
-    return False
 
 
 def _pick(rows: np.ndarray, column: np.ndarray) -> np.ndarray:
@@ -199,12 +179,30 @@ def residuals(seen: Attended, beta: np.ndarray, delta: np.ndarray | None) -> Res
         e += delta - known
     rho = forward(seen.floats, seen.a * e)
     rho /= seen.normaliser
-    r, m = np.empty(rho.shape), seen.block.positives
-    np.add(rho[:, :m], above, out=r[:, :m])
-    np.add(rho[:, m:], below, out=r[:, m:])
+    m, n = seen.block.positives, seen.block.size
+    if (m < n and tiny(beta, below).any()) or (m > 0 and tiny(beta - 2.0, above).any()):
+        r = _summed(seen, beta, delta)
+    else:
+        r = np.empty(rho.shape)
+        np.add(rho[:, :m], above, out=r[:, :m])
+        np.add(rho[:, m:], below, out=r[:, m:])
     if seen.skip is not None:
         r[seen.skip] = 0.0
     return Residuals(r, rho, e)
+
+
+def tiny(v: np.ndarray, c: np.ndarray) -> Any:
+    """Rows of v (B, d) with some |v_i| far below |c|, c of shape (B, 1)."""
+    return np.abs(v).min(axis=-1) < SMALL * np.abs(c[:, 0])
+
+
+def _summed(seen: Attended, beta: np.ndarray, delta: np.ndarray | None) -> np.ndarray:
+    """v . gamma, right to rounding of its largest term."""
+    positive = beta - 2.0 if delta is None else (beta - 2.0) + delta
+    m = seen.block.positives
+    parts = ((positive, slice(0, m)), (beta, slice(m, None)))
+    sums = [forward(words(seen.floats, part), seen.a * v) for v, part in parts]
+    return np.concatenate(sums, axis=1) / seen.normaliser
 
 
 def total(
@@ -213,7 +211,7 @@ def total(
     """Sums over all words at attention weights alpha and output weights beta + delta, (B, d)."""
     value = np.zeros(len(beta))
     by_alpha, by_beta = np.zeros(beta.shape), np.zeros(beta.shape)
-    for seen in attended(blocks, alpha, beta):
+    for seen in attended(blocks, alpha):
         row = seen.row
         r, rho, e = residuals(seen, beta[row], None if delta is None else delta[row])
         weights = seen.block.weights
@@ -226,4 +224,6 @@ def total(
         scaled *= rho
         by_beta[row] += seen.a * u
         by_alpha[row] += seen.a * (e * u - backward(seen.floats, scaled))
+    # finite weights give no residual at all only where it is beyond the doubles
+    value[np.isnan(value)] = np.inf
     return Sums(value, by_alpha, by_beta)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .word_blocks import Block
+from .word_blocks import Block, quiet
 
 __all__ = ["SMALLEST", "shares", "summed"]
 
@@ -52,7 +52,7 @@ def summed(
 
 def _quietly(work: Callable[..., Any], *arguments: Any) -> Any:
     # floating-point warnings are set thread by thread
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+    with quiet():
         return work(*arguments)
 
 

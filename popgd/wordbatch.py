@@ -30,7 +30,7 @@ from .word_counts import (
 
 __all__ = ["WordBatch"]
 
-MOST_ROWS = 2**22
+MOST_ROWS, MOST_COUNTS = 2**22, 2**26
 
 
 class WordBatch:
@@ -176,7 +176,7 @@ class WordBatch:
         ------
         BadParameter
             When `longest` exceeds 170, when no word is that short, or when more than 2^22 rows
-            would be needed.
+            or 2^26 counts would be needed.
 
         Notes
         -----
@@ -185,9 +185,12 @@ class WordBatch:
         check_task(task, None)
         longest = check.integer("longest", longest, 1, 170)
         rows = math.comb(task.d + longest, longest) - 1
+        remedy = "lower longest, or sample words with popgd.sample_words"
         if rows > MOST_ROWS:
-            remedy = "lower longest, or sample words with popgd.sample_words"
             raise check.refuse("longest", longest, f"needs {rows:.3g} rows, at most 2^22", remedy)
+        if rows * task.d > MOST_COUNTS:
+            rule = f"needs {rows} rows of {task.d} counts, at most 2^26 in all"
+            raise check.refuse("longest", longest, rule, remedy)
         counts = _compositions(task.d, longest)
         weights = _word_probabilities(task, counts)
         possible = weights > 0
@@ -234,13 +237,22 @@ class WordBatch:
         return sum(part.nbytes for part in parts if part is not None)
 
     def __getitem__(self, index: Any) -> WordBatch:
-        """The words that a slice, mask or integer array selects, as a batch of their own."""
-        if isinstance(index, (int, np.integer)):
-            index = [int(index)]
-        rows = np.arange(len(self))[index]
+        """The words that an integer, slice, mask or array of integers selects.
+
+        A batch of its own, over whose weights averages go: its `total` is their sum.
+        """
+        remedy = "use an integer, a slice, a mask or a vector of integers"
+        if isinstance(index, (bool, np.bool_)) or np.ndim(index) > 1 or index is None:
+            raise check.refuse("index", index, "selects no rows", remedy)
+        rows = np.atleast_1d(np.arange(len(self))[index])
         if not rows.size:
             raise check.refuse("index", index, "selects no words", "select at least one word")
+        if rows.ndim > 1:
+            raise check.refuse("index", index, "has more than one axis", remedy)
         weights = None if self.weights is None else self.weights[rows]
+        if weights is not None and not weights.any():
+            rule = "selects words of weight zero only"
+            raise check.refuse("index", index, rule, "select a word of positive weight")
         return WordBatch._trusted(self.counts[rows], self.labels[rows], weights, self.task)
 
     def save(self, path: str | Path) -> None:
@@ -271,10 +283,11 @@ def labels_of(task: Task | None, counts: Any) -> np.ndarray:
         raise check.refuse("labels", None, "need a task to follow from", "pass labels or task=")
     if isinstance(counts, np.ndarray):
         return task.labels(counts).astype(np.int8)
-    # labels depend on the targets only; the other columns need not be written out
-    few = np.zeros((counts.shape[0], max(task.targets) + 1), dtype=counts.dtype)
-    few[:, list(task.targets)] = counts[:, list(task.targets)].toarray()
-    return task.labels(few).astype(np.int8)
+    # selecting columns would take memory for all d of them
+    word = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+    held = [word[counts.indices == s] for s in task.targets]
+    present = np.stack([np.bincount(rows, minlength=counts.shape[0]) for rows in held], axis=-1)
+    return task.labels_by_targets(present).astype(np.int8)
 
 
 def _compositions(d: int, longest: int) -> np.ndarray:

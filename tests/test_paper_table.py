@@ -51,7 +51,7 @@ def test_the_zero_start_takes_the_closed_form_path():
 
 def test_other_step_sizes_can_be_tried():
     tried = {"O": "O(1x, lr=1e-9)"}
-    row = paper_table(d=6, seeds=2, only=["O"], overrides=tried, workers=1)["O"]
+    row = paper_table(seeds=2, only=["O"], overrides=tried, workers=1)["O"]
     assert row.mse.mean == pytest.approx(2, abs=0.3)
     assert row.mse.agrees is False
 

@@ -81,3 +81,60 @@ def test_a_residual_of_another_weight_is_refused():
     risk = risk_on(popgd.Occurrence(4, 1))
     with pytest.raises(popgd.BadParameter, match=r"residual = .*must be beta - 2"):
         risk.value(np.zeros(4), np.zeros(4), residual=[0.5])
+
+
+def longdouble(batch, alpha, beta, residual, targets):
+    """Risk, dL/dbeta and the sum of its absolute terms."""
+    counts = batch.counts.toarray() if batch.is_sparse else batch.counts
+    gamma = counts * np.exp(np.asarray(alpha, np.longdouble))
+    gamma /= gamma.sum(axis=1, keepdims=True)
+    positive = np.asarray(beta, np.longdouble) - 2
+    positive[targets] = residual
+    r = (gamma * np.where(batch.labels[:, None] > 0, positive, beta)).sum(axis=1)
+    weights = np.ones(len(batch)) if batch.weights is None else batch.weights
+    terms = weights[:, None] * r[:, None] * gamma / batch.total
+    return (weights * r**2).sum() / 2 / batch.total, terms.sum(axis=0), abs(terms).sum(axis=0)
+
+
+def wide():
+    rng = np.random.default_rng(0)
+    alpha, beta = np.zeros(1000), rng.normal(size=1000) * 1e-12
+    alpha[7], beta[7] = 0.1, 1.0
+    words = popgd.Words(popgd.FixedLength(8))
+    batch = popgd.sample_words(popgd.Occurrence(1000, 0, words), 1000, rng=0)
+    return batch, alpha, beta, beta[:1] - 2
+
+
+LONE = popgd.Words(popgd.FixedLength(1))
+TINY = {
+    "positive words without the reference": (
+        popgd.WordBatch.from_words([[0], [1], [2]], task=popgd.Or(3, [0, 1], LONE)),
+        [0.0, 0.1, 0.0],
+        [2.0, 0.5, 0.0],
+        [1e-20, -1.5],
+    ),
+    "negative words without the reference": (
+        popgd.WordBatch.from_words([[1], [2]], task=popgd.Occurrence(3)),
+        [0.0, 0.0, 0.1],
+        [2.0, 1e-12, 1.0],
+        [0.0],
+    ),
+    "the reference in words of weight zero": (
+        popgd.WordBatch.from_words([[0], [0, 1], [2]], task=popgd.Occurrence(3), weights=[1, 0, 0]),
+        [0.0, 0.1, 0.0],
+        [2.0, 0.5, 0.0],
+        [1e-20],
+    ),
+    "a wide alphabet": wide(),
+}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_words_without_the_reference_keep_tiny_residuals(name):
+    batch, alpha, beta, residual = TINY[name]
+    value, slope, size = longdouble(batch, alpha, beta, residual, list(batch.task.targets))
+    for risk in (popgd.EmpiricalRisk(batch), popgd.EmpiricalRisk([batch, batch])):
+        found = risk.value_and_gradient(alpha, beta, residual=residual)
+        assert np.ravel(found.value)[-1] == pytest.approx(float(value), rel=CLOSE, abs=0)
+        off = abs(found.beta.reshape(-1, batch.d)[-1] - slope)
+        assert (off <= CLOSE * size).all()
