@@ -21,6 +21,8 @@ NEAR = 1e-9
 NEWTON_LIMIT = 60
 # a rate this large is instantaneous; finite so that products with zero weights stay zero
 INSTANT = 1e300
+# a rate below the doubles: nothing in any finite number of steps, everything in infinitely many
+SLOWEST = -5e-324
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +103,20 @@ class OutputDescent:
         """ln |1 - eta lambda| for both eigenvalues."""
         one, two = self._rates
         largest, smallest = self._spectrum[:2]
-        return _log_factor(self.eta * largest, *one), _log_factor(self.eta * smallest, *two)
+        first = _log_factor(self.eta * largest, *one)
+        second = _log_factor(self.eta * smallest, *two)
+        return np.where(self._faint & (first == 0), SLOWEST, first), second
+
+    @cached_property
+    def _faint(self) -> Any:
+        """Where 1/2 - lambda_max is below the doubles, but not zero: d > 2 and a finite gap."""
+        q = self.quadratic
+        return (self._spectrum[4] == 0) & np.isfinite(q.gap) & (q.d > 2)
 
     def diverged(self, steps: Any) -> Any:
         """Where there is no number: eta lambda > 2 and any step, or = 2 and infinitely many."""
-        return ((self.margin < 0) & (steps > 0)) | ((self.margin == 0) & np.isinf(steps))
+        still = (self.margin == 0) & ~self._faint
+        return ((self.margin < 0) & (steps > 0)) | (still & np.isinf(steps))
 
     @cached_property
     def _terms(self) -> tuple[Any, Any, Any, Any, Any]:

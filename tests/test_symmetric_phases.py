@@ -380,3 +380,13 @@ def test_bad_arguments_are_named(call, words):
     with pytest.raises(BadParameter) as caught:
         call()
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("d", [3, 50])
+def test_infinitely_many_steps_converge_where_the_deficit_underflows(d):
+    # 2 - eta3 lambda_max = 4 deficit is positive for every finite gap, 1e-16000 as it may be
+    found = symmetric.three_phase(d, 1.0, 1e6 * d, 4.0, np.inf)
+    assert found.gap > 1e4
+    assert found.risks[-1] == 0.0
+    # in finitely many steps the slowest component does not move
+    assert symmetric.three_phase(d, 1.0, 1e6 * d, 4.0, 10**12).risks[-1] > 0.4
