@@ -24,7 +24,10 @@ def register(app: typer.Typer) -> None:
 def trials(
     trials: Annotated[int, typer.Option("--trials", min=2, help="At each setting.")] = 200,
     d: Annotated[list[int] | None, typer.Option("--d", "-d", min=3, help="Repeatable.")] = None,
-    eps: Annotated[list[float] | None, typer.Option("--eps", help="Repeatable.")] = None,
+    eps: Annotated[
+        list[float] | None,
+        typer.Option("--eps", help="Repeatable; N1 for half is looked for at 0.1, or the first."),
+    ] = None,
     c: Annotated[float, typer.Option("--c", min=0.0, help="Of 1 - 3 d^(-c).")] = 1.0,
     budget: Annotated[float | None, typer.Option("--budget", help="Seconds.")] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Root of all words.")] = 0,
@@ -100,10 +103,13 @@ def _show(run: Any) -> None:
 def _conclude(run: Any, console: Any) -> None:
     found = run.summary()
     percent = f"{100 * run.confidence:g} %"
-    console.print(
-        f"One C for all settings tried: {found.constant:.3g} by the rates, "
-        f"{found.constant_works:.3g} with {percent} confidence at each."
-    )
+    if found.constant is None:
+        console.print("No setting that asks for anything was tried: no C to report.")
+    else:
+        console.print(
+            f"One C for all settings tried: {found.constant:.3g} by the rates, "
+            f"{found.constant_works:.3g} with {percent} confidence at each."
+        )
     if found.half is not None:
         e, r = found.half.exponent, found.half_over_d_log_d.exponent
         console.print(

@@ -22,7 +22,7 @@ __all__ = ["DIMENSIONS", "RISKS", "Summary", "TrialRun", "run_trials"]
 DIMENSIONS = (3, 5, 10, 20, 50, 100, 200)
 RISKS = (0.5, 0.1, 0.01)
 HALF_RISK = 0.1
-"""Risk at which the number of words for half of the trials is looked for."""
+"""Risk at which the number of words for half of the trials is looked for, if it is among those."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,10 @@ class Summary:
 
     Attributes
     ----------
-    constant : float
-        The smallest constant that works at every setting tried: the largest of theirs.
-    constant_works : float
+    constant : float or None
+        The smallest constant that works at every setting tried: the largest of theirs. None when
+        no setting that asks for anything was tried.
+    constant_works : float or None
         One that works at every setting with confidence; inf when trials are too few to show it.
     half : Line or None
         N1 for half of the trials as a power of d.
@@ -41,8 +42,8 @@ class Summary:
         The same of N1/(d ln d): exponent 0 if d ln d is what it takes.
     """
 
-    constant: float
-    constant_works: float
+    constant: float | None
+    constant_works: float | None
     half: Line | None
     half_over_d_log_d: Line | None
 
@@ -77,8 +78,8 @@ class TrialRun:
             Interval(*(x / (d * np.log(d)) for x in w)) for d, w in zip(sizes, words, strict=True)
         ]
         return Summary(
-            max((c.value for c in bound), default=0.0),
-            max((c.works for c in bound), default=0.0),
+            max((c.value for c in bound), default=None),
+            max((c.works for c in bound), default=None),
             fit(sizes, words, self.confidence),
             fit(sizes, scaled, self.confidence),
         )
@@ -115,7 +116,8 @@ def run_trials(
     trials : int
         At each setting.
     dimensions, risks : sequences
-        d and eps; eta1 is 1.
+        d and eps; eta1 is 1. The words for half of the trials are looked for at eps = 0.1, or at
+        the first of `risks` without it.
     c : float
         Exponent of the probability 1 - 3 d^(-c).
     rng : int
@@ -130,7 +132,8 @@ def run_trials(
         Called with (settings done, in all).
     """
     start = time.monotonic()
-    jobs = [("half", d, HALF_RISK) for d in dimensions]
+    half_risk = HALF_RISK if HALF_RISK in risks else risks[0]
+    jobs = [("half", d, half_risk) for d in dimensions]
     jobs += [("constant", d, eps) for d in dimensions for eps in risks]
     jobs.sort(key=lambda job: job[1])
     found: dict[tuple[str, int, float], Any] = {}

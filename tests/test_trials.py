@@ -166,6 +166,9 @@ def test_a_budget_leaves_settings_out_and_says_which():
     found = run_trials(4, (3, 5), (0.5,), budget=0.0)
     assert len(found.missing) == 4
     assert found.summary().half is None
+    # nothing was tried, so there is no constant to report
+    assert found.summary().constant is None
+    assert all(name.endswith("eps = 0.5") for name in found.missing)
 
 
 def test_the_claim_is_not_falsified_and_too_few_words_fail_it():
