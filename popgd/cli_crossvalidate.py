@@ -57,7 +57,7 @@ def crossvalidate(
     ] = None,
     seed: Annotated[int, _option("--seed", help="Of all random numbers; 0.", metavar="INT")] = 0,
     seeds: Annotated[
-        int | None, _option("--seeds", help="With --plan: runs at each size; 60.", metavar="INT")
+        int | None, _option("--seeds", help="With --plan: runs at each size; 150.", metavar="INT")
     ] = None,
     lr: Annotated[str | None, _option("--lr", help="With --plan: learning rate; 1.")] = None,
     lr_attention: Annotated[

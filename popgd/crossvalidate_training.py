@@ -48,7 +48,7 @@ def cross_validate_training(
     start: Any = None,
     *,
     n: Sequence[int] = (1000, 4000, 16_000),
-    seeds: int = 60,
+    seeds: int = 150,
     learning_rate: Any = 1.0,
     record_every: Any = "log",
     rng: Any = None,
