@@ -2,10 +2,17 @@
 
 import os
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 
 import popgd
+
+
+def processes(workers=2):
+    """A pool of fresh interpreters, with BLAS as users have it."""
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
 
 
 def plane(d, eta1, eta2):
