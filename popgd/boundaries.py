@@ -23,8 +23,13 @@ STATUS = ("solved", "not_needed", "impossible")
 SOLVED, NOT_NEEDED, IMPOSSIBLE = range(3)
 WIDTH = 1e-10
 """Relative half-width of the brackets that enclosures prove."""
-# scan for the first success: spacing in the gap, and how far beyond the gap that suffices
+# scan for the first success: spacing in the gap, and how far beyond the gap at which the floor
+# is epsilon
 PER_UNIT, BEYOND = 16, 8.0
+# close to the last eta1 the risk falls to epsilon only through its e^-gap, which leaves the
+# doubles after another 37 logits; there the risk is smooth and a coarser scan does
+PER_UNIT_FAR, FAR = 4, 40.0
+BESIDE = 1e-7  # where the two sides of the last eta1 are compared, relative
 BITS = 64  # of the balls: about 1e-14 of a risk, and more where the gap is large
 BISECTIONS = 60
 
@@ -58,10 +63,13 @@ def boundary_curves(
     -------
     xarray.Dataset
         Over ``d, epsilon, eta1``: ``eta2``, NaN where ``status`` (see its ``flag_meanings``) is
-        "impossible" and 0 where uniform attention already suffices ("not_needed");
+        "impossible" (for every eta2) and 0 where uniform attention already suffices ("not_needed");
         ``bracketed``: whether the bracket is proved; ``theorem``: d^2/eta1 ln(d/epsilon), the
         theorem's own line at C = 1; ``constant``: eta2 / theorem. Over ``d``: ``eta1_turn``,
-        beyond which phase 2 turns attention away from the target, and ``turn_bracketed``.
+        beyond which phase 2 turns attention away from the target, and ``turn_bracketed``. Over
+        ``d, epsilon, end``: ``eta1_end``, the smallest and the largest eta1 with which `steps`
+        steps suffice, where the curve rises without bound (NaN where it does not end so), and
+        ``end_bracketed``: whether it is proved within 1e-10 for large eta2.
 
     Raises
     ------
@@ -72,7 +80,8 @@ def boundary_curves(
     -----
     "Smallest" means the first success on a scan of the gap in steps of 1/16 from 0, solved to
     rounding between its neighbours; a success region narrower than that, below the curve, would
-    be missed. What is proved is the crossing. Source: Paper A.7; THEORY 5. Error: proved
+    be missed, and so would one that needs gaps 40 beyond ln(d/epsilon) + ln T (within 1e-15 of
+    an ``eta1_end``). What is proved is the crossing. Source: Paper A.7; THEORY 5. Error: proved
     (1e-10 relative) where ``bracketed``, else estimated.
 
     Examples
@@ -87,16 +96,22 @@ def boundary_curves(
         raise check.refuse("epsilon", epsilon, "every target must be > 0", "pass a risk > 0")
     rate, count = check.real("eta3", eta3, 0.0, closed="left"), _count(steps)
     shape = (len(sizes), targets.size, rates.size)
+    ends, ended = np.full((*shape[:2], 2), np.nan), np.zeros((*shape[:2], 2), dtype=bool)
     eta2, status = np.full(shape, np.nan), np.full(shape, IMPOSSIBLE, dtype=np.int8)
     bracketed = np.zeros(shape, dtype=bool)
     for i, size in enumerate(sizes):
         for j, target in enumerate(targets):
             eta2[i, j], status[i, j] = _solve(size, rates, target, rate, count)
+            ends[i, j] = _borders(size, float(target), rate, count)
             if certify:
+                ended[i, j] = [
+                    _end_bracketed(size, float(x), rate, count, float(target)) for x in ends[i, j]
+                ]
                 for k in np.flatnonzero(status[i, j] == SOLVED):
                     point = (float(rates[k]), float(eta2[i, j, k]), rate, count)
                     bracketed[i, j, k] = _bracketed(size, *point, float(target))
-    return _dataset(sizes, targets, rates, (eta2, status, bracketed), rate, count, certify)
+    curves = (eta2, status, bracketed, ends, ended)
+    return _dataset(sizes, targets, rates, curves, rate, count, certify)
 
 
 def curve_rates(
@@ -144,10 +159,9 @@ def curve_rates(
 
 def _ends(d: int, epsilon: float, steps: float, eta3: float) -> list[float]:
     """eta1 at which the risk at full attention is epsilon after `steps` steps."""
-    if math.isinf(steps):
+    if math.isinf(steps) or (eta3 > 4 and steps > 0):
         return []
-    slow = (1 - eta3 / (2 * (d - 1))) ** (2 * steps)
-    fast = (1 - eta3 / 2) ** (2 * steps)
+    fast, slow = _kept(eta3 / 2, steps), _kept(eta3 / (2 * (d - 1)), steps)
     a = fast / d**2 + slow * ((d - 2) / (d * (d - 1.0))) ** 2 / 4
     half, c = fast / d, fast - epsilon
     spread = half * half - a * c
@@ -155,7 +169,46 @@ def _ends(d: int, epsilon: float, steps: float, eta3: float) -> list[float]:
         return []
     top = half + math.sqrt(spread)
     # the product of the roots is c/a: no cancellation
-    return [x for x in (top / a, c / top) if x > 0]
+    return [x for x in (c / top, top / a) if x > 0]
+
+
+def _kept(x: float, steps: float) -> float:
+    """(1 - x)^(2 steps) with the digits of a small x."""
+    if steps == 0 or x == 1:
+        return float(steps == 0)
+    return math.exp(2 * steps * (math.log1p(-x) if x < 1 else math.log(x - 1)))
+
+
+def _borders(d: int, epsilon: float, eta3: float, steps: float) -> np.ndarray:
+    """Smallest and largest eta1 at which the curve goes to infinity; NaN where there is none."""
+    found = np.full(2, np.nan)
+    for end in _ends(d, epsilon, steps, eta3):
+        beside = end * np.array([1 - BESIDE, 1 + BESIDE])
+        status = _solve(d, beside, epsilon, eta3, steps)[1].tolist()
+        for k, sides in enumerate(([IMPOSSIBLE, SOLVED], [SOLVED, IMPOSSIBLE])):
+            if status == sides:
+                found[k] = end
+    return found
+
+
+def _end_bracketed(d: int, end: float, eta3: float, steps: float, epsilon: float) -> bool:
+    """Whether enclosures prove that the risk at full attention crosses epsilon within 1e-10."""
+    from fractions import Fraction
+
+    from .ball import ball, compare, precision
+
+    if not math.isfinite(end):
+        return False
+    signs = []
+    with precision(BITS + 2 * int(steps).bit_length()):
+        fast = (1 - ball(eta3) / 2) ** (2 * int(steps))
+        slow = (1 - ball(eta3) / (2 * (d - 1))) ** (2 * int(steps))
+        for side in (-1, 1):
+            rate = ball(Fraction(end) * (1 + side * Fraction(1, 10**10)))
+            background = rate * (d - 2) / (ball(d) * (d - 1))
+            risk = fast * (rate / d - 1) ** 2 + slow * background**2 / 4
+            signs.append(compare(risk, ball(epsilon)))
+    return signs in ([-1, 1], [1, -1])
 
 
 def theorem_line(d: Any, eta1: Any, epsilon: Any, constant: float = 1.0) -> Any:
@@ -201,9 +254,7 @@ def _solve(
         one = first(d, eta1)
         each = push(d, one)
         side = np.where(each < 0, -1.0, 1.0)
-        # 2 V <= 2 (d/e^gap)^2: beyond this gap the floor lies far below epsilon
-        reach = max(math.log(d) + 0.5 * math.log(2 / epsilon), 0.0) + BEYOND
-        gaps = np.arange(math.ceil(reach * PER_UNIT) + 1) / PER_UNIT
+        gaps = _scan(d, epsilon, steps)
 
         def excess(gap: np.ndarray, rows: Any) -> np.ndarray:
             q = quadratic(gap, np.asarray(float(d)), table(d))
@@ -229,6 +280,18 @@ def _solve(
     return eta2, status.astype(np.int8)
 
 
+def _scan(d: int, epsilon: float, steps: float) -> np.ndarray:
+    """Gaps at which the first success is looked for."""
+    # 2 V <= 2 (d/e^gap)^2: beyond this gap the floor lies far below epsilon
+    reach = max(math.log(d) + 0.5 * math.log(2 / epsilon), 0.0) + BEYOND
+    fine = np.arange(math.ceil(reach * PER_UNIT) + 1) / PER_UNIT
+    # T steps still feel e^-gap where it is 1/T
+    more = FAR + max(0.5 * math.log(2 / epsilon), 0.0)
+    more += math.log1p(steps) if math.isfinite(steps) else 0.0
+    far = np.arange(1, math.ceil(more * PER_UNIT_FAR) + 1) / PER_UNIT_FAR
+    return np.concatenate([fine, fine[-1] + far])
+
+
 def _bracketed(d: int, eta1: float, eta2: float, eta3: float, steps: float, epsilon: float) -> bool:
     """Whether enclosures prove that the risk crosses epsilon within 1e-10 of eta2."""
     from fractions import Fraction
@@ -239,9 +302,9 @@ def _bracketed(d: int, eta1: float, eta2: float, eta3: float, steps: float, epsi
     if not math.isfinite(eta2):
         return False
     count = steps if math.isinf(steps) else int(steps)
+    bits = BITS + 2 * (int(count).bit_length() if isinstance(count, int) else 0)
     for side, wanted in ((-1, 1), (1, -1)):
         rate = Fraction(eta2) * (1 + side * Fraction(1, 10**10))
-        bits = BITS + 2 * (int(count).bit_length() if isinstance(count, int) else 0)
         with precision(bits):
             run = three_phase(d, ball(eta1), ball(rate), ball(eta3), count)
             # 2 - eta3 lambda_max, where lambda_max may be close to 1/2 and eta3 to 4
@@ -274,7 +337,7 @@ def _dataset(
     sizes: Sequence[int],
     targets: np.ndarray,
     rates: np.ndarray,
-    curves: tuple[np.ndarray, np.ndarray, np.ndarray],
+    curves: tuple[np.ndarray, ...],
     eta3: float,
     steps: float,
     certify: bool,
@@ -283,8 +346,8 @@ def _dataset(
 
     from . import __version__
 
-    eta2, status, bracketed = curves
-    dims = ("d", "epsilon", "eta1")
+    eta2, status, bracketed, ends, ended = curves
+    dims, last = ("d", "epsilon", "eta1"), ("d", "epsilon", "end")
     turns = [turning_point(d) for d in sizes]
     proved = [certify and _turn_bracketed(d, x) for d, x in zip(sizes, turns)]
     size, target = np.asarray(sizes, dtype=float)[:, None, None], targets[:, None]
@@ -301,7 +364,10 @@ def _dataset(
         "constant": (dims, constant, {"long_name": "eta2 / theorem", "units": "1"}),
         "eta1_turn": ("d", turns, {"long_name": "eta1 beyond which the gap is < 0", "units": "1"}),
         "turn_bracketed": ("d", proved, {"long_name": "sign change proved within 1e-10"}),
+        "eta1_end": (last, ends, {"long_name": "eta1 at which the curve ends", "units": "1"}),
+        "end_bracketed": (last, ended, {"long_name": "crossing proved within 1e-10"}),
     }
-    coords = {"d": list(sizes), "epsilon": targets, "eta1": rates, "eta3": eta3, "steps": steps}
+    coords = {"d": list(sizes), "epsilon": targets, "eta1": rates, "end": ["low", "high"]}
+    coords |= {"eta3": eta3, "steps": steps}
     attrs = {"source": f"popgd {__version__}, boundary_curves", "popgd_version": __version__}
     return xarray.Dataset(data, coords, attrs | {"certified": int(certify), "bracket": WIDTH})

@@ -165,7 +165,10 @@ def _hatch_undecided(ax: Axes, x: np.ndarray, y: np.ndarray, undecided: np.ndarr
 
 
 def _match(boundary: Any, slice_: Any) -> Any:
-    for name in ("d", "epsilon"):
+    if not hasattr(boundary, "data_vars") or not {"status", "eta1_turn"} <= set(boundary.data_vars):
+        remedy = "pass a result of popgd.boundary_curves"
+        raise check.refuse("boundary", boundary, "is no boundary", remedy)
+    for name in ("d", "epsilon", "steps", "eta3"):
         values, value = np.atleast_1d(boundary[name].values), slice_[name].values[()]
         if value not in values:
             remedy = f"compute the boundaries for {name} = {value} too"
@@ -192,6 +195,7 @@ def _draw_boundary(ax: Axes, curve: Any, theorem: bool, canvas: Canvas) -> None:
     draw(np.where(proved, y, np.nan), r"smallest $\eta_2$ (proved)")
     if not proved[np.isfinite(y)].all():
         draw(y, r"smallest $\eta_2$", 0.8)
+    _draw_ends(ax, curve, x, y, style, float(canvas.y[-1]))
     turn = float(curve.eta1_turn)
     if math.isfinite(turn):
         known = " (proved)" if bool(curve.turn_bracketed) else ""
@@ -206,6 +210,18 @@ def _draw_boundary(ax: Axes, curve: Any, theorem: bool, canvas: Canvas) -> None:
             r"the same beyond $\eta_1 = \sqrt{d}$" if own.any() else r"theorem's line, $C = 1$"
         )
         draw(np.where(beyond, curve.theorem, np.nan), extended, 0.7, (0, (5, 2)))
+
+
+def _draw_ends(ax: Axes, curve: Any, x: np.ndarray, y: np.ndarray, style: Any, top: float) -> None:
+    """Carry the curve on where it rises without bound: success ends at one eta1."""
+    solved = np.flatnonzero(np.isfinite(y))
+    if "eta1_end" not in curve or solved.size == 0:
+        return
+    for end, known in zip(curve.eta1_end.values, curve.end_bracketed.values):
+        if x[0] <= end <= x[-1]:
+            start = y[solved[np.argmin(np.abs(np.log(x[solved] / end)))]]
+            above = [start, max(start, 10 * top)]
+            ax.plot([end, end], above, **style(1.8 if known else 0.8, "-"))
 
 
 def _add_legend(ax: Axes, place: Any, missing: list[int], undecided: bool) -> None:

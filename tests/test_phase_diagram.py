@@ -281,6 +281,46 @@ def test_nothing_below_the_boundary_succeeds():
         assert (below.regime != SUCCESS).all()
 
 
+@pytest.mark.parametrize("steps", [4, 10, 100])
+def test_success_close_to_the_last_rate_is_not_called_impossible(steps):
+    # the gap that suffices grows like ln(1/distance) and once left the scan
+    end = float(boundary_curves(50, 1.0, 0.01, steps=steps, certify=False).eta1_end[0, 0, 1])
+    inside = boundary_curves(50, end * (1 - np.array([1e-5, 1e-10])), 0.01, steps=steps)
+    assert (inside.status == 0).all()
+    assert bool(inside.bracketed[0, 0, 0])
+    for eta1, eta2 in zip(inside.eta1.values, inside.eta2.values.ravel()):
+        assert int(phase_diagram(50, eta1, 2 * eta2, steps=steps).regime.item()) == SUCCESS
+    beyond = boundary_curves(50, end * (1 + 1e-9), 0.01, steps=steps)
+    assert int(beyond.status.item()) == 2
+    assert beyond.end_bracketed.values.ravel().tolist() == [False, True]
+
+
+def test_a_proved_success_is_on_the_curve():
+    eta1 = 9.144199192624882
+    pixel = phase_diagram(50, eta1, 2650.0, steps=4)
+    assert int(pixel.regime.item()) == SUCCESS
+    assert bool(pixel.proved.item())
+    curve = boundary_curves(50, eta1, 0.01, steps=4)
+    assert int(curve.status.item()) == 0
+    assert curve.eta2.item() <= 2650
+
+
+def test_both_ends_of_the_rates_that_suffice():
+    def ends(d, epsilon, steps):
+        curve = boundary_curves(d, 1.0, epsilon, steps=steps)
+        return curve.eta1_end.values.ravel(), curve.end_bracketed.values.ravel().tolist()
+
+    # without phase 3 small rates leave the target's weight near zero
+    found, proved = ends(50, 0.6, 0)
+    assert math.isfinite(found[0])
+    assert proved[0]
+    # at d = 10^12 and T = 10^12 the slow factor is e^-1, whose digits 1 - 1/(2(d-1)) has lost
+    found, proved = ends(10**12, 0.1, 10**12)
+    assert proved == [False, True]
+    # any rate suffices in the limit
+    assert np.isnan(ends(50, 0.01, math.inf)[0]).all()
+
+
 def test_a_bracket_off_by_little_is_not_proved():
     from popgd.boundaries import _bracketed, _turn_bracketed
 

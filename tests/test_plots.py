@@ -91,6 +91,18 @@ def test_phase_diagram_names_the_regimes_that_are_there(plane, curve, ax):
     }
 
 
+def test_the_border_of_success_is_drawn_to_the_top(plane, ax):
+    rates = popgd.curve_rates(50, 0.005, 500, 20, epsilon=0.01, steps=100)
+    curve = popgd.boundary_curves(50, rates, 0.01, steps=100)
+    plots.phase_diagram(plane, ax, boundary=curve)
+    end = float(curve.eta1_end[0, 0, 1])
+    (upright,) = [x for x in ax.get_lines() if list(x.get_xdata()) == [end, end]]
+    low, high = upright.get_ydata()
+    assert high > plane.eta2.max()
+    # no gap: it starts where the curve stops
+    assert low == curve.eta2.squeeze().where(curve.eta1 < end).dropna("eta1").values[-1]
+
+
 def test_an_unproved_boundary_is_thin_and_called_so(plane, ax):
     rates = popgd.curve_rates(50, 0.005, 500, 20)
     curve = popgd.boundary_curves(50, rates, 0.01, steps=100, certify=False)
@@ -178,6 +190,12 @@ def test_a_slice_is_chosen_by_value(plane, ax):
     curve = popgd.boundary_curves(51, 1.0, 0.01, certify=False)
     with pytest.raises(BadParameter, match="is for another diagram"):
         plots.phase_diagram(plane, ax, boundary=curve)
+    for other in ({"steps": 4}, {"steps": 100, "eta3": 2.0}):
+        curve = popgd.boundary_curves(50, 1.0, 0.01, **other, certify=False)
+        with pytest.raises(BadParameter, match=r"(steps|eta3) = \[.*is for another diagram"):
+            plots.phase_diagram(plane, ax, boundary=curve)
+    with pytest.raises(BadParameter, match="boundary = 3: is no boundary"):
+        plots.phase_diagram(plane, ax, boundary=3)
     with pytest.raises(BadParameter, match="is no phase diagram"):
         plots.phase_diagram(3, ax)
     with pytest.raises(BadParameter, match="too small to draw"):
