@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from .errors import BadFile, NotAvailable
@@ -19,8 +20,8 @@ __all__ = ["Store"]
 
 KIND = "popgd sweep"
 # in a group of its own, where xarray does not look for variables
-LOG = "log/finished_chunks"
-DRAFT = "log/result.part"
+LOG = "sweep.log/finished_chunks"
+DRAFT = "sweep.log/result.part"
 
 
 class Store:
@@ -63,15 +64,19 @@ class Store:
             self._open(zarr, identity)
 
     def _create(self, zarr: Any, identity: Mapping[str, Any], chunks: int, new: bool) -> None:
-        draft = f"{self.path}.{os.getpid()}.part"
+        draft = f"{self.path}.{secrets.token_hex(6)}.part"
         try:
             root = zarr.open_group(draft, mode="w-", zarr_format=2)
             log = root.create_array(LOG, shape=(chunks,), chunks=(1,), dtype=str, fill_value="")
             # on the log: the attributes of the root are those of the result
             log.attrs.update({"kind": KIND, "identity": dict(identity)})
             if not new:
-                os.rmdir(self.path)
+                with suppress(FileNotFoundError):
+                    os.rmdir(self.path)
             os.rename(draft, self.path)
+        except OSError:
+            if self.existing(self.path) is None:
+                raise  # otherwise another process was faster: its store is opened
         finally:
             shutil.rmtree(draft, ignore_errors=True)
 
@@ -84,9 +89,9 @@ class Store:
             root = zarr.open_group(self.path, mode="r+", zarr_format=2)
             self._log = root[LOG]
             found, kind = self._log.attrs.get("identity"), self._log.attrs.get("kind")
-        except (FileNotFoundError, KeyError, ValueError) as error:
+        except (FileNotFoundError, KeyError, ValueError, TypeError, AttributeError) as error:
             raise BadFile(f"{shown}: holds no sweep and was left alone; {remedy}.") from error
-        if kind != KIND:
+        if kind != KIND or not isinstance(found, Mapping):
             raise BadFile(f"{shown}: holds no sweep and was left alone; {remedy}.")
         wanted = json.loads(json.dumps(dict(identity)))
         different = [key for key in wanted if found.get(key) != wanted[key]]
@@ -104,16 +109,26 @@ class Store:
                 attrs = json.load(file)
         except (OSError, ValueError):
             return None
-        return attrs.get("identity") if attrs.get("kind") == KIND else None
+        if not isinstance(attrs, dict) or attrs.get("kind") != KIND:
+            return None
+        identity = attrs.get("identity")
+        return identity if isinstance(identity, dict) else None
 
-    def finished(self) -> dict[int, list[Record]]:
-        """The chunks that are there, by number; a damaged one counts as missing."""
+    def finished(self, sizes: Sequence[int]) -> dict[int, list[Record]]:
+        """The chunks that are there, by number; a damaged one counts as missing.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Cells of each chunk.
+        """
         done = {}
-        for i in range(self._log.shape[0]):
+        for i, size in enumerate(sizes):
             try:
                 text = self._log[i : i + 1][0]
-                if text:
-                    done[i] = [(cell[0], cell[1]) for cell in json.loads(text)]
+                records = [(cell[0], cell[1]) for cell in json.loads(text)] if text else []
+                if len(records) == size and all(map(_sound, records)):
+                    done[i] = records
             except Exception:  # whatever decoding a damaged file raises: compute it again
                 continue
         return done
@@ -138,7 +153,7 @@ class Store:
             When it cannot be written; the log, and an older result, are still there.
         """
         draft = os.path.join(self.path, DRAFT)
-        with self._reported():
+        with self._reported(), _alone(os.path.join(self.path, LOG, ".zattrs")):
             try:
                 shutil.rmtree(draft, ignore_errors=True)
                 result.to_zarr(draft, mode="w", zarr_format=2, consolidated=False)
@@ -158,6 +173,23 @@ class Store:
                 f"store = {self.path!r}: could not be written ({error.strerror or error}); "
                 "finished chunks are kept, make room or choose another place and run again."
             ) from error
+
+
+def _sound(record: tuple[Any, Any]) -> bool:
+    values, text = record
+    plain = isinstance(values, dict) and isinstance(text, str)
+    return plain and all(isinstance(x, (bool, int, float, str)) for x in values.values())
+
+
+@contextmanager
+def _alone(path: str) -> Iterator[None]:
+    """One process at a time; a killed one lets go. Without file locks (Windows): no waiting."""
+    with open(path, "r+b") as file:
+        with suppress(ImportError, OSError):
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _replace(source: str, target: str) -> None:

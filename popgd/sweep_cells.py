@@ -13,10 +13,13 @@ from . import _validate as check
 from ._blas import one_thread
 from .errors import BadParameter
 
-__all__ = ["Record", "check_executor", "check_names", "run_cells", "takes_rng"]
+__all__ = ["Record", "check_executor", "check_names", "message", "run_cells", "takes_rng"]
 
 Record = tuple[dict[str, Any], str]
 """The plain results of a cell and "", or nothing and the error."""
+
+RESERVED = ("sweep.log",)  # what a store keeps beside the results
+LONGEST_NAME = 200  # bytes; file systems allow 255
 
 REMEDY = (
     "return a number, a string or a mapping of names to these (of an enclosure, its .lower and "
@@ -78,8 +81,16 @@ def _run(
         arguments = arguments | {"rng": np.random.default_rng(stream)}
     try:
         return _plain(function(**arguments)), ""
-    except Exception as error:
-        return {}, f"{type(error).__name__}: {error}"
+    except (Exception, SystemExit) as error:  # sys.exit() ends a cell, not the sweep
+        return {}, f"{type(error).__name__}: {message(error)}"
+
+
+def message(error: BaseException) -> str:
+    """An exception's text, whatever its ``__str__`` does."""
+    try:
+        return str(error)
+    except Exception:
+        return "its message cannot be shown"
 
 
 def _plain(result: Any) -> dict[str, Any]:
@@ -93,7 +104,18 @@ def _plain(result: Any) -> dict[str, Any]:
 def _name(name: Any) -> str:
     if not isinstance(name, str) or not name:
         raise BadParameter(f"result {name!r}: names must be non-empty strings; {REMEDY}.")
-    return name
+    # variables of a store are directories
+    if name.startswith(".") or name in RESERVED or set(name) & set("/\\\0") or _long(name):
+        rule = "is no name for a variable in a file"
+        raise BadParameter(f"result {name!r}: {rule}; take letters, digits, spaces and _.")
+    return str(name)
+
+
+def _long(name: str) -> bool:
+    try:
+        return len(name.encode()) > LONGEST_NAME
+    except UnicodeEncodeError:
+        return True
 
 
 def _value(name: Any, value: Any) -> Any:

@@ -7,7 +7,7 @@ from concurrent.futures import CancelledError, Executor, Future, as_completed
 from typing import Any
 
 from .errors import PopgdError
-from .sweep_cells import Record, run_cells
+from .sweep_cells import Record, message, run_cells
 
 __all__ = ["LOST", "computed"]
 
@@ -18,14 +18,21 @@ Outcome = list[Record] | BaseException
 
 
 def computed(
-    executor: Executor | None, function: Any, todo: dict[int, list], seed: int | None
+    executor: Executor | None,
+    function: Any,
+    todo: dict[int, list],
+    seed: int | None,
+    *,
+    resumed: bool = False,
 ) -> Iterator[tuple[int, list[Record], bool]]:
     """Chunk number, records, and whether they are final, in the order they finish.
+
+    `resumed`: other chunks were computed before.
 
     Raises
     ------
     PopgdError
-        When no chunk could be computed.
+        When no chunk could be computed, now or before.
     """
     if executor is None:
         for i, piece in todo.items():
@@ -42,8 +49,10 @@ def computed(
                 yield i, outcome, True
         if not lost:
             return
+        if len(lost) == 1 and _killed(*lost.values()):
+            break
         todo = {i: todo[i] for i in lost}
-    if len(lost) == total:
+    if len(lost) == total and not resumed:
         first = next(iter(lost.values()))
         raise PopgdError(
             f"executor: no chunk could be computed, the first failed with {_first_line(first)}; "
@@ -52,6 +61,12 @@ def computed(
         ) from first
     for i, error in lost.items():
         yield i, [({}, f"{LOST}: {_first_line(error)}")] * len(todo[i]), False
+
+
+def _killed(error: BaseException) -> bool:
+    """Whether Dask blames the chunk for the death of several workers, each of which takes
+    seconds to come back; only when it blames one alone is the blame sure."""
+    return type(error).__name__ == "KilledWorker"
 
 
 def _from_futures(
@@ -127,5 +142,5 @@ def _result(future: Any) -> Outcome:
 
 
 def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines() or [""]
+    lines = message(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"

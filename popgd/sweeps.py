@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import os
@@ -19,6 +18,7 @@ from . import __version__
 from . import _validate as check
 from .sweep_cells import Record, check_executor, check_names, takes_rng
 from .sweep_chunks import LOST, computed
+from .sweep_identity import described, fingerprint, shown
 
 if TYPE_CHECKING:
     import xarray
@@ -93,10 +93,12 @@ def sweep(
     Notes
     -----
     Errors that the function raises are results and are stored; cells lost with their worker are
-    not stored, so that resuming computes them again. The store knows the function by its name
-    only: after changing what it computes, take a new store. BLAS runs at one thread while cells
-    run. A process pool breaks as a whole when one of its workers dies: give the same store to a
-    new pool. Error: that of the function.
+    not stored, so that resuming computes them again. A store belongs to one grid, in its order,
+    seed, chunk, version and function; of the function count its name, its code without comments
+    and docstring, its defaults, the variables it closes over and the values bound to it, but not
+    what it calls by global names: after changing that, or the Python version, take a new store.
+    BLAS runs at one thread while cells run. A process pool breaks as a whole when one of its
+    workers dies: give the same store to a new pool. Error: that of the function.
 
     Examples
     --------
@@ -117,17 +119,17 @@ def sweep(
         remedy = "split the grid, or vectorise the function over one of its names"
         raise check.refuse("grid", f"{size:,} cells", f"are more than {MOST_CELLS:,}", remedy)
     drawn = takes_rng(function) and "rng" not in axes
-    identity = {
-        "function": _describe(function),
-        "grid": {k: [repr(x) for x in v] for k, v in axes.items()},
-    }
+    identity = {"function": described(function)}
+    if store is not None:
+        identity |= _identity(function, axes)
     kept, identity = _prepare(store, resume, identity, seed if drawn else None, chunk, size, drawn)
     pieces = _pieces(axes, identity["chunk"])
-    done = {} if kept is None else kept.finished()
+    done = {} if kept is None else kept.finished([len(piece) for piece in pieces])
     todo = {i: piece for i, piece in enumerate(pieces) if i not in done}
     with _reporter(progress, size) as report:
         report(sum(len(records) for records in done.values()))
-        for i, records, final in computed(executor, function, todo, identity["seed"]):
+        run = computed(executor, function, todo, identity["seed"], resumed=bool(done))
+        for i, records, final in run:
             if final and kept is not None:
                 kept.write(i, records)
             done[i] = records
@@ -144,26 +146,34 @@ def _axes(grid: Any) -> dict[str, list[Any]]:
     remedy = 'pass for example {"d": [10, 50], "eta1": numpy.geomspace(0.1, 10, 5)}'
     if not isinstance(grid, Mapping) or not grid:
         raise check.refuse("grid", grid, "must be a mapping of names to sequences", remedy)
-    axes = {}
+    axes: dict[str, list[Any]] = {}
     for name, values in grid.items():
         if not isinstance(name, str) or not name.isidentifier() or name == ERROR:
             raise check.refuse("grid", name, "is no argument name", remedy)
+        if hasattr(values, "dims") and hasattr(values, "values"):
+            values = values.values  # of an xarray.DataArray, which iterates over arrays
+        if isinstance(values, (set, frozenset)):
+            rule = "is a set, which has no order"
+            raise check.refuse(f"grid[{name!r}]", values, rule, "pass sorted(...) of it")
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise check.refuse(f"grid[{name!r}]", values, "must be a sequence", remedy)
+        if isinstance(values, np.ndarray) and values.ndim != 1:
+            raise check.refuse(f"grid[{name!r}]", values, "must be 1-D and not empty", remedy)
         # plain Python numbers: they pickle, print and count alike everywhere
         axes[name] = values.tolist() if isinstance(values, np.ndarray) else list(values)
         axes[name] = [x.item() if isinstance(x, np.generic) else x for x in axes[name]]
-        if not axes[name] or (isinstance(values, np.ndarray) and values.ndim != 1):
+        if not axes[name]:
             raise check.refuse(f"grid[{name!r}]", values, "must be 1-D and not empty", remedy)
     return axes
 
 
-def _describe(function: Any) -> str:
-    """A name that tells functions apart in a store."""
-    if isinstance(function, functools.partial):
-        return f"partial({_describe(function.func)}, {function.args!r}, {function.keywords!r})"
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    return f"{getattr(function, '__module__', '')}:{name}"
+def _identity(function: Any, axes: dict[str, list[Any]]) -> dict[str, Any]:
+    """What tells this function and grid apart from others in a store."""
+    return {
+        "code": fingerprint("function", function),
+        "grid": {k: [shown(f"grid[{k!r}]", x) for x in v] for k, v in axes.items()},
+        "order of the grid": list(axes),  # records are kept by position
+    }
 
 
 def _prepare(
@@ -180,13 +190,15 @@ def _prepare(
 
         if not isinstance(store, (str, os.PathLike)):
             raise check.refuse("store", store, "is no path", 'pass for example "runs.zarr"')
+        if not os.fspath(store) or "\0" in os.fsdecode(store):
+            raise check.refuse("store", store, "is no path", 'pass for example "runs.zarr"')
         found = Store.existing(store)
         if found is not None and not resume:
             remedy = "resume it (resume=True, --resume), or choose a new path"
             raise check.refuse("store", str(store), "holds a sweep already", remedy)
     if found is not None:
-        chunk = found.get("chunk") if chunk is None else chunk
-        seed = found.get("seed") if drawn and seed is None else seed
+        chunk = _whole(found.get("chunk"), 1) if chunk is None else chunk
+        seed = _whole(found.get("seed"), 0) if drawn and seed is None else seed
     if drawn and seed is None:
         seed = int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
     chunk = math.ceil(size / CHUNKS) if chunk is None else chunk
@@ -194,6 +206,11 @@ def _prepare(
     if store is None:
         return None, whole
     return Store(store, whole, math.ceil(size / chunk)), whole
+
+
+def _whole(value: Any, minimum: int) -> int | None:
+    """What a store holds, when it makes sense."""
+    return value if type(value) is int and value >= minimum else None
 
 
 def _pieces(axes: dict[str, list[Any]], chunk: int) -> list[list[tuple[tuple[int, ...], dict]]]:
@@ -239,11 +256,11 @@ def _dataset(axes: dict[str, list], records: list[Record], identity: dict) -> xa
 
     dims, shape = tuple(axes), tuple(len(x) for x in axes.values())
     names = list(dict.fromkeys(name for values, _ in records for name in values))
-    taken = {*axes, ERROR}  # results of such a name are renamed, not lost
+    labels = _labels(names, {*axes, ERROR})
     data: dict[str, Any] = {}
     for name in names:
         column = _column([values.get(name) for values, _ in records]).reshape(shape)
-        data[f"{name}_result" if name in taken else name] = (dims, column)
+        data[labels[name]] = (dims, column)
     data[ERROR] = (dims, np.array([text for _, text in records]).reshape(shape))
     coords = {name: _coordinate(values) for name, values in axes.items()}
     attrs = {
@@ -254,6 +271,18 @@ def _dataset(axes: dict[str, list], records: list[Record], identity: dict) -> xa
         "failed": sum(bool(text) for _, text in records),
     }
     return xarray.Dataset(data, coords, attrs)
+
+
+def _labels(names: list[str], taken: set[str]) -> dict[str, str]:
+    """Results whose name is taken are renamed, not lost."""
+    used, labels = {*names, *taken}, {}
+    for name in names:
+        label = name
+        while label in used and name in taken:
+            label += "_result"
+        used.add(label)
+        labels[name] = label
+    return labels
 
 
 def _column(values: list[Any]) -> np.ndarray:

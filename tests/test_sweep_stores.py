@@ -6,7 +6,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +71,9 @@ def test_killed_while_the_result_was_written(tmp_path):
     whole = tmp_path / "whole.zarr"
     result = sweep(cells.draw, {"n": range(6)}, store=whole, chunk=2)
     reference = tree(whole)
-    written = [name for name in reference if name.parts[0] != "log" and name.name != ".zgroup"]
+    written = [
+        name for name in reference if name.parts[0] != "sweep.log" and name.name != ".zgroup"
+    ]
     rng = np.random.default_rng(0)
     for k in range(16):
         store = tmp_path / f"{k}.zarr"
@@ -77,7 +81,7 @@ def test_killed_while_the_result_was_written(tmp_path):
         # any part of the result may be missing, an array's names among them; half a draft is left
         for i in rng.choice(len(written), rng.integers(1, len(written)), replace=False):
             (store / written[i]).unlink()
-        (store / "log" / "result.part" / "value").mkdir(parents=True)
+        (store / "sweep.log" / "result.part" / "value").mkdir(parents=True)
         assert sweep(cells.draw, {"n": range(6)}, store=store, chunk=2).identical(result)
         assert tree(store) == reference
 
@@ -109,7 +113,7 @@ def test_errors_are_stored_too(tmp_path):
 def test_a_damaged_chunk_is_computed_again(tmp_path):
     store = tmp_path / "damaged.zarr"
     result = sweep(cells.draw, {"n": range(9)}, store=store, chunk=3)
-    piece = store / "log" / "finished_chunks" / "1"
+    piece = store / "sweep.log" / "finished_chunks" / "1"
     piece.write_bytes(piece.read_bytes()[:7])
     assert sweep(cells.draw, {"n": range(9)}, store=store, chunk=3).identical(result)
 
@@ -183,8 +187,8 @@ def test_a_full_disk_is_one_sentence_and_keeps_finished_chunks(tmp_path):
     assert failed.returncode == 7, failed.stderr
     assert "File too large" in failed.stdout
     assert "finished chunks are kept" in failed.stdout
-    kept = {name: data for name, data in tree(store).items() if name.parts[0] == "log"}
-    assert {Path("log/finished_chunks/0"), Path("log/finished_chunks/1")} <= set(kept)
+    kept = {name: data for name, data in tree(store).items() if name.parts[0] == "sweep.log"}
+    assert {Path("sweep.log/finished_chunks/0"), Path("sweep.log/finished_chunks/1")} <= set(kept)
     assert run(0).returncode == 0
     assert {name: tree(store)[name] for name in kept} == kept
 
@@ -236,9 +240,174 @@ def test_the_store_is_json_and_floats_come_back_exactly(tmp_path):
     result = sweep(_identity, {"x": values}, store=store)
     again = sweep(_identity, {"x": values}, store=store)
     assert result.y.values.tobytes() == np.array(values).tobytes() == again.y.values.tobytes()
-    identity = json.loads((store / "log" / "finished_chunks" / ".zattrs").read_text())["identity"]
+    identity = json.loads((store / "sweep.log" / "finished_chunks" / ".zattrs").read_text())[
+        "identity"
+    ]
     assert identity["function"].endswith("_identity")
 
 
 def _identity(x):
     return {"y": x}
+
+
+def test_the_grids_names_in_another_order_are_refused(tmp_path):
+    store = tmp_path / "order.zarr"
+    sweep(_tens, {"d": [1, 2], "k": [3, 4, 5]}, store=store)
+    before = tree(store)
+    with pytest.raises(BadFile, match="differs in order of the grid"):
+        sweep(_tens, {"k": [3, 4, 5], "d": [1, 2]}, store=store)
+    assert tree(store) == before
+
+
+def _tens(d, k):
+    return 10 * d + k
+
+
+class _Scaled:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, x):
+        return float(np.sum(self.factor) * x)
+
+    def times(self, x):
+        return self(x)
+
+
+def _total(x, array):
+    return float(x * np.sum(array))
+
+
+def _closed(factor):
+    return lambda x: factor * x
+
+
+LONG = np.arange(2000.0)  # numpy prints the ends only
+OTHER = np.where(LONG == 1000, 1e9, LONG)
+
+
+@pytest.mark.parametrize(
+    ("make", "one", "two"),
+    [
+        (lambda v: _Scaled(v), 1, 10),
+        (lambda v: _Scaled(v).times, 1, 10),
+        (lambda v: partial(_total, array=v), LONG, OTHER),
+        (lambda v: partial(_total, array=[v]), LONG, OTHER),
+        (_closed, 1, 10),
+        (lambda v: (lambda x: x) if v == 1 else (lambda x: x**2), 1, 10),
+    ],
+    ids=["object", "method", "array", "arrays", "closure", "lambda"],
+)
+def test_functions_of_one_name_are_told_apart(tmp_path, make, one, two):
+    store = tmp_path / "one.zarr"
+    first = sweep(make(one), {"x": [2, 3]}, store=store)
+    again = make(one.copy() if isinstance(one, np.ndarray) else one)
+    assert sweep(again, {"x": [2, 3]}, store=store).identical(first)
+    with pytest.raises(BadFile, match="differs in code"):
+        sweep(make(two), {"x": [2, 3]}, store=store)
+
+
+def test_axes_of_arrays_are_told_apart(tmp_path):
+    store = tmp_path / "axes.zarr"
+    first = sweep(np.sum, {"a": [LONG, LONG]}, store=store)
+    assert sweep(np.sum, {"a": [LONG.copy(), LONG]}, store=store).identical(first)
+    with pytest.raises(BadFile, match="differs in grid"):
+        sweep(np.sum, {"a": [LONG, OTHER]}, store=store)
+
+
+def test_comments_and_docstrings_do_not_count(tmp_path):
+    grid, store = {"x": [1, 2]}, tmp_path / "same.zarr"
+
+    def version(text):
+        names = {"__name__": "study"}
+        exec(text, names)
+        return names["trial"]
+
+    sweep(version('def trial(x):\n    "One."\n    return x + 1\n'), grid, store=store)
+    edited = version('def trial(x):\n\n    "Two."\n    return x + 1  # edited\n')
+    sweep(edited, grid, store=store)
+    with pytest.raises(BadFile, match="differs in code"):
+        sweep(version('def trial(x):\n    "One."\n    return x + 2\n'), grid, store=store)
+
+
+def test_what_cannot_be_identified_is_refused_with_a_store_only(tmp_path):
+    lock = threading.Lock()
+    grid, locked = {"x": [1.0]}, partial(_total, array=[1.0])
+    locked.lock = lock
+    for arguments in ((locked, grid), (lambda x: 1, {"x": [lock]})):
+        assert sweep(*arguments).error.size == 1
+        with pytest.raises(BadParameter, match="cannot be told apart from others in a store"):
+            sweep(*arguments, store=tmp_path / "never.zarr")
+    assert not list(tmp_path.iterdir())
+
+
+START = """
+import sys, time, sweep_functions
+from popgd.sweeps import sweep
+while time.time() < float(sys.argv[2]):
+    pass
+for i in range(5):
+    sweep(sweep_functions.draw, {"n": range(20)}, store=f"{sys.argv[1]}/{i}.zarr", chunk=2)
+"""
+
+
+def test_processes_that_start_one_store_together(tmp_path):
+    command = [sys.executable, "-c", START, str(tmp_path), str(time.time() + 4)]
+    each = [subprocess.Popen(command, cwd=HERE, stderr=subprocess.PIPE) for _ in range(3)]
+    for child in each:
+        assert child.communicate(timeout=60)[1] == b""
+        assert child.returncode == 0
+    assert sorted(os.listdir(tmp_path)) == [f"{i}.zarr" for i in range(5)]
+    whole = sweep(cells.draw, {"n": range(20)})
+    with xarray.open_zarr(tmp_path / "4.zarr", consolidated=False) as opened:
+        assert (opened.value.values == whole.value.values).all()
+
+
+def test_a_faster_process_has_made_the_store(tmp_path, monkeypatch):
+    store, rename = tmp_path / "mine.zarr", os.rename
+
+    def late(draft, path):
+        monkeypatch.setattr(os, "rename", rename)
+        sweep(cells.draw, {"n": range(4)}, store=store)
+        rename(draft, path)
+
+    monkeypatch.setattr(os, "rename", late)
+    result = sweep(cells.draw, {"n": range(4)}, store=store)
+    assert result.identical(sweep(cells.draw, {"n": range(4)}))
+    assert os.listdir(tmp_path) == ["mine.zarr"]
+
+
+@pytest.mark.parametrize(
+    ("function", "axis", "name"),
+    [(lambda log: log, "log", "value"), (lambda d: {"log": d}, "d", "log")],
+    ids=["axis", "result"],
+)
+def test_an_axis_or_a_result_may_be_called_log(tmp_path, function, axis, name):
+    grid, store = {axis: [1, 2]}, tmp_path / "log.zarr"
+    result = sweep(function, grid, store=store)
+    assert sweep(function, grid, store=store).identical(result)
+    with xarray.open_zarr(store, consolidated=False) as opened:
+        assert opened[name].values.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("identity", [None, [1], {"chunk": "x"}])
+def test_a_store_without_a_sound_identity_is_refused(tmp_path, identity):
+    store = tmp_path / "odd.zarr"
+    sweep(cells.draw, {"n": range(9)}, store=store)
+    place = store / "sweep.log" / "finished_chunks" / ".zattrs"
+    attrs = json.loads(place.read_text())
+    place.write_text(json.dumps(attrs | {"identity": identity}))
+    with pytest.raises(BadFile, match=r"holds no sweep|holds another sweep"):
+        sweep(cells.draw, {"n": range(9)}, store=store)
+
+
+@pytest.mark.parametrize(
+    "records", [[[{"value": 1.0}, ""]], [["a", 5]] * 3, [[{"value": []}, ""]] * 3]
+)
+def test_a_chunk_of_other_records_is_computed_again(tmp_path, records):
+    import zarr
+
+    store = tmp_path / "odd.zarr"
+    result = sweep(cells.draw, {"n": range(9)}, store=store, chunk=3)
+    zarr.open_group(store, mode="r+")["sweep.log/finished_chunks"][1:2] = json.dumps(records)
+    assert sweep(cells.draw, {"n": range(9)}, store=store, chunk=3).identical(result)

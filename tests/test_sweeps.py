@@ -1,5 +1,6 @@
 """Sweeps: the same labelled numbers on any executor, after any interruption."""
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sweep_functions as cells
+import xarray
 
 import popgd
 from popgd.ball import enclose
@@ -131,6 +133,8 @@ def test_what_cannot_be_pickled_is_one_sentence(pool):
         ({"x": np.ones((2, 2))}, "must be 1-D and not empty"),
         ({"not a name": [1]}, "is no argument name"),
         ({"error": [1]}, "is no argument name"),
+        ({"x": np.array(3)}, "must be 1-D and not empty"),
+        ({"x": {1, 2}}, "is a set, which has no order"),
     ],
 )
 def test_bad_grids_are_named(grid, message):
@@ -142,6 +146,8 @@ def test_bad_arguments_are_named():
     for arguments, message in (
         ({"executor": 7}, "executor = 7: is no executor"),
         ({"store": 5}, "store = 5: is no path"),
+        ({"store": "a\0b"}, "is no path"),
+        ({"store": ""}, "is no path"),
         ({"chunk": 0}, "chunk = 0"),
         ({"seed": -1}, "seed = -1"),
     ):
@@ -167,3 +173,56 @@ def test_progress_counts_finished_cells():
     seen = []
     sweep(cells.draw, {"n": range(10)}, chunk=4, progress=lambda *x: seen.append(x))
     assert seen == [(0, 10), (4, 10), (8, 10), (10, 10)]
+
+
+def _leaves(x):
+    if x == 3:
+        sys.exit("enough")
+    return x
+
+
+class _Mute(Exception):
+    def __str__(self):
+        raise RuntimeError
+
+
+def _mute(x):
+    if x == 3:
+        raise _Mute
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [(_leaves, "SystemExit: enough"), (_mute, "_Mute: its message cannot be shown")],
+)
+def test_a_cell_that_exits_or_cannot_say_why_loses_nothing(function, error):
+    with pytest.warns(RuntimeWarning, match="1 of 5 cells failed"):
+        result = sweep(function, {"x": range(5)})
+    assert result.error.values.tolist() == ["", "", "", error, ""]
+
+
+def test_an_interrupt_stops():
+    def interrupted(x):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(interrupted, {"x": [1]})
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", ".zattrs", "a/b", "a\0", "sweep.log", "n" * 201])
+def test_results_that_no_file_can_name_are_that_cells_error(name):
+    with pytest.warns(RuntimeWarning, match="result '.*name"):
+        result = sweep(lambda x: {name if x else "good": 1.0}, {"x": [0, 1]})
+    assert result.good.values[0] == 1.0
+
+
+def test_renamed_results_do_not_collide():
+    result = sweep(lambda x: {"x": 1, "x_result": 2, "error": 3}, {"x": [0]})
+    assert (int(result.x_result[0]), int(result.x_result_result[0])) == (2, 1)
+    assert int(result.error_result[0]) == 3
+
+
+def test_labelled_arrays_as_axes_give_numbers():
+    result = sweep(lambda a: type(a).__name__, {"a": xarray.DataArray([1.0, 2.0])})
+    assert result.value.values.tolist() == ["float", "float"]
