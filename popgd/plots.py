@@ -19,7 +19,7 @@ from .plots_curves import (
     trajectory,
 )
 from .plots_names import Canvas, corner, crossed, write_names
-from .plots_style import HALO, INK, axes_of, figure, power, thousands
+from .plots_style import HALO, INK, axes_of, figure, legend_of, power, thousands, with_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,7 +101,7 @@ def phase_diagram(
         _draw_boundary(ax, _match(boundary, slice_), theorem, canvas)
     canvas.avoid(undecided)
     names, colours = dict(enumerate(LABELS)), dict(enumerate(TEXTS))
-    entries = [*ax.get_legend_handles_labels()[1], *(["undecided"] if undecided.any() else [])]
+    entries = [*legend_of(ax)[1], *(["undecided"] if undecided.any() else [])]
     place = corner(ax, canvas, entries, names)
     missing = write_names(ax, canvas, names, colours) if labels else []
     _add_legend(ax, place, missing, bool(undecided.any()))
@@ -129,6 +129,7 @@ def _slice(diagram: Any, d: Any, epsilon: Any) -> Any:
     if not hasattr(diagram, "data_vars") or not {"regime", "proved"} <= set(diagram.data_vars):
         remedy = "pass a result of popgd.phase_diagram"
         raise check.refuse("diagram", type(diagram).__name__, "is no phase diagram", remedy)
+    diagram = with_axes(diagram, "eta1", "eta2")
     diagram = diagram.sel(eta1=diagram.eta1 > 0, eta2=diagram.eta2 > 0)
     if diagram.sizes["eta1"] < 2 or diagram.sizes["eta2"] < 2:
         remedy = "pass at least two positive rates on each axis"
@@ -175,6 +176,9 @@ def _match(boundary: Any, slice_: Any) -> Any:
             raise check.refuse("boundary", f"{name} = {values}", "is for another diagram", remedy)
         if name in boundary.dims:
             boundary = boundary.sel({name: value})
+    boundary = with_axes(boundary, "eta1")
+    if not (boundary.eta1 > 0).any():
+        raise check.refuse("boundary", "no eta1 > 0", "cannot be drawn", "pass rates > 0")
     return boundary.sel(eta1=boundary.eta1 > 0).sortby("eta1")
 
 
@@ -187,7 +191,8 @@ def _draw_boundary(ax: Axes, curve: Any, theorem: bool, canvas: Canvas) -> None:
 
     def draw(y: np.ndarray, label: str, width: float = 1.8, dash: Any = "-") -> None:
         if np.isfinite(y).any():
-            ax.plot(x, y, label=label, **style(width, dash))
+            alone = "o" if np.isfinite(y).sum() == 1 else None
+            ax.plot(x, y, label=label, marker=alone, ms=5, **style(width, dash))
             crossed(canvas, x, y)
 
     x, y = curve.eta1.values, np.where(curve.status == 0, curve.eta2.values, np.nan)
@@ -196,9 +201,9 @@ def _draw_boundary(ax: Axes, curve: Any, theorem: bool, canvas: Canvas) -> None:
     if not proved[np.isfinite(y)].all():
         draw(y, r"smallest $\eta_2$", 0.8)
     _draw_ends(ax, curve, x, y, style, float(canvas.y[-1]))
-    turn = float(curve.eta1_turn)
+    turn = curve.eta1_turn.values.item()
     if math.isfinite(turn):
-        known = " (proved)" if bool(curve.turn_bracketed) else ""
+        known = " (proved)" if curve.turn_bracketed.values.item() else ""
         ax.axvline(turn, label="attention turns away" + known, **style(1.4, (0, (1, 1.2))))
     if theorem:
         own = x <= math.sqrt(float(curve.d))
@@ -217,7 +222,7 @@ def _draw_ends(ax: Axes, curve: Any, x: np.ndarray, y: np.ndarray, style: Any, t
     solved = np.flatnonzero(np.isfinite(y))
     if "eta1_end" not in curve or solved.size == 0:
         return
-    for end, known in zip(curve.eta1_end.values, curve.end_bracketed.values):
+    for end, known in zip(curve.eta1_end.values.ravel(), curve.end_bracketed.values.ravel()):
         if x[0] <= end <= x[-1]:
             start = y[solved[np.argmin(np.abs(np.log(x[solved] / end)))]]
             above = [start, max(start, 10 * top)]
@@ -228,7 +233,7 @@ def _add_legend(ax: Axes, place: Any, missing: list[int], undecided: bool) -> No
     """Lines, the regimes whose names found no room, and the hatching."""
     from matplotlib.patches import Patch
 
-    handles, names = ax.get_legend_handles_labels()
+    handles, names = legend_of(ax)
     for value in missing:
         handles.append(Patch(facecolor=COLOURS[value], edgecolor=INK, lw=0.6))
         names.append(LABELS[value].replace("\n", " "))
@@ -237,4 +242,6 @@ def _add_legend(ax: Axes, place: Any, missing: list[int], undecided: bool) -> No
         handles.append(Patch(facecolor="none", edgecolor=INK, lw=0.6, hatch="xxxx"))
         names.append("undecided")
     if handles:
-        ax.legend(handles, names, loc=place, fontsize="small", framealpha=0.95, handlelength=2.6)
+        # the diagram has colours of its own on any background, and so has its legend
+        look = {"facecolor": HALO, "labelcolor": INK, "framealpha": 0.95, "handlelength": 2.6}
+        ax.legend(handles, names, loc=place, fontsize="small", **look)

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _validate as check
-from .plots_style import DASHES, INK, LINES, axes_of, power, thousands
+from .plots_style import (
+    DASHES,
+    LINES,
+    axes_of,
+    curve_style,
+    legend_of,
+    power,
+    thousands,
+    with_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +31,7 @@ QUANTITIES = {
     "accuracy": "accuracy",
     "risk": "risk",
 }
-MARKERS = "os^Dv<"
+FARTHEST = 340.0  # gap at which a risk is e^-680
 SHADES = ("#ffffff", "#e6e6e6")
 LAYERS = {"O": "output", "A": "attention", "J": "joint"}
 
@@ -67,7 +76,7 @@ def trajectory(
         ax.set_yscale("log")
         ax.set_ylabel("population risk" if run.path == "symmetric" else "risk")
     else:
-        ax.legend(loc="best", fontsize="small", framealpha=0.95)
+        ax.legend(*legend_of(ax), loc="best", fontsize="small", framealpha=0.95)
         ax.set_ylabel("value (no units)")
     ax.set_xlabel("gradient step" + (", log scale within each phase" if equal_phases else ""))
     return ax
@@ -77,7 +86,10 @@ def _chosen(run: Any, quantities: Any) -> list[str]:
     if quantities is None:
         names = ["attention_gap", "output_gap"]
         return names + (["accuracy"] if run.accuracy is not None else [])
-    names = [quantities] if isinstance(quantities, str) else list(quantities)
+    names = list(quantities) if isinstance(quantities, (list, tuple)) else [quantities]
+    if not names:
+        remedy = "pass some of " + ", ".join(QUANTITIES)
+        raise check.refuse("quantities", quantities, "names nothing to draw", remedy)
     for name in names:
         check.choice("quantities", name, tuple(QUANTITIES))
         if getattr(run, name) is None:
@@ -113,7 +125,8 @@ def _shade(ax: Axes, run: Any, equal: bool) -> None:
                 va="bottom",
                 fontsize="small",
             )
-    ax.set_xlim(ends[0], ends[-1])
+    if ends[0] < ends[-1]:
+        ax.set_xlim(ends[0], ends[-1])
     if equal:
         steps = [run.phases[0].start, *(p.stop for p in run.phases)]
         ax.set_xticks(ends, [f"{s:,}" if s < 10**6 else f"{s:.0e}" for s in steps])
@@ -138,7 +151,8 @@ def risk_against_gap(
     d : int or sequence of int
         Alphabet sizes.
     gap : array_like, optional
-        Attention gaps in logits; default from 0 to ln d + 15.
+        Attention gaps in logits, finite, in any order; default from 0 to ln d + 15. One gap
+        alone is drawn as markers.
     ax : Axes, optional
         Where to draw; None makes a figure.
     bound : bool
@@ -154,32 +168,56 @@ def risk_against_gap(
     """
     from .symmetric import State, minimize_output, risk
 
-    ax = axes_of(ax)
-    sizes = [check.integer("d", x, 3, 10**15) for x in np.atleast_1d(np.asarray(d, dtype=object))]
-    top = math.log(max(sizes)) + 15
-    gaps = np.linspace(0, top, 200) if gap is None else check.real_array("gap", gap)
+    sizes = [check.integer("d", x, 3, 10**15) for x in np.ravel(np.asarray(d, dtype=object))]
+    if not sizes:
+        raise check.refuse("d", d, "is empty", "pass alphabet sizes between 3 and 10^15")
+    gaps, ax = _gaps(gap, max(sizes)), axes_of(ax)
+    # marks tell the sizes apart without colour, and show what is too short for a line
+    few = gaps.size < 10
     for k, size in enumerate(sizes):
-        colour = LINES[k % len(LINES)]
-        ideal = risk(State(gaps, 0.0, 2.0, 0.0, 0.0), size)
-        # marks tell the sizes apart without colour
-        marks = {"marker": MARKERS[k % len(MARKERS)], "ms": 5, "markevery": 1 / 9}
+        colour, mark = (curve_style(k)[key] for key in ("color", "marker"))
+        ideal = np.asarray(risk(State(gaps, 0.0, 2.0, 0.0, 0.0), size))
+        marks = {"marker": mark, "ms": 5, "markevery": 1 if few else 1 / 9}
         name = rf"$d = {thousands(size)}$"
         ax.plot(gaps, ideal, color=colour, lw=1.8, label=name, **marks)
         best = minimize_output(gaps, size).value
-        ax.plot(gaps, best, color=colour, lw=1.4, ls=DASHES[2])
+        hollow = {"marker": mark, "ms": 5, "mfc": "none"} if few else {}
+        ax.plot(gaps, best, color=colour, lw=1.4, ls=DASHES[2], **hollow)
         if bound:
-            line = 2 * math.sqrt(size) * np.exp(-gaps / 2)
-            ax.plot(gaps[line < 1], line[line < 1], color=colour, lw=1.2, ls=DASHES[1])
-    ax.plot([], [], color=INK, lw=1.8, label=r"output $2e_s$")
-    ax.plot([], [], color=INK, lw=1.4, ls=DASHES[2], label="best output")
-    if bound:
-        ax.plot([], [], color=INK, lw=1.2, ls=DASHES[1], label="Proposition 1 allows")
+            x = gaps[gaps > math.log(4 * size)]
+            allowed = 2 * math.sqrt(size) * np.exp(-x / 2)
+            plus = {"marker": "_"} if few else {}
+            ax.plot(x, allowed, color=colour, lw=1.2, ls=DASHES[1], **plus)
+    _explain_dashes(ax, bound)
     ax.set_yscale("log")
-    ax.set_xlim(gaps.min(), gaps.max())
+    if gaps.size > 1:
+        ax.set_xlim(gaps[0], gaps[-1])
     ax.set_xlabel(r"attention gap $\alpha_s - \alpha_j$ (logits)")
     ax.set_ylabel("population risk")
-    ax.legend(fontsize="small", framealpha=0.95, loc="lower left")
+    ax.legend(*legend_of(ax), fontsize="small", framealpha=0.95, loc="lower left")
     return ax
+
+
+def _gaps(gap: Any, d: int) -> np.ndarray:
+    if gap is None:
+        return np.linspace(0, math.log(d) + 15, 200)
+    remedy = "pass finite gaps in logits, for example numpy.linspace(0, 30, 200)"
+    gaps = check.real_array("gap", gap, -1e6, 1e6, remedy=remedy)
+    if gaps.size == 0:
+        raise check.refuse("gap", gap, "is empty", remedy)
+    if gaps.min() > FARTHEST:
+        rule = f"the risk is below the doubles beyond {FARTHEST:g}"
+        raise check.refuse("gap", float(gaps.min()), rule, remedy)
+    return np.unique(gaps)
+
+
+def _explain_dashes(ax: Axes, bound: bool) -> None:
+    """Legend entries in the colour of text, which is visible on any background."""
+    ink = ax.xaxis.label.get_color()
+    ax.plot([], [], color=ink, lw=1.8, label=r"output $2e_s$")
+    ax.plot([], [], color=ink, lw=1.4, ls=DASHES[2], label="best output")
+    if bound:
+        ax.plot([], [], color=ink, lw=1.2, ls=DASHES[1], label="Proposition 1 allows")
 
 
 def sharp_constants(curves: Any, ax: Axes | None = None) -> Axes:
@@ -200,16 +238,15 @@ def sharp_constants(curves: Any, ax: Axes | None = None) -> Axes:
     if not hasattr(curves, "data_vars") or "constant" not in curves:
         remedy = "pass a result of popgd.boundary_curves"
         raise check.refuse("curves", type(curves).__name__, "holds no constants", remedy)
-    worst = curves.constant.max("eta1")
-    for k, epsilon in enumerate(np.atleast_1d(curves.epsilon.values)):
-        line = worst.sel(epsilon=epsilon) if "epsilon" in worst.dims else worst
-        style = {"color": LINES[k % 6], "ls": DASHES[k % 6], "marker": MARKERS[k % 6]}
-        ax.plot(curves.d, line, lw=1.6, ms=4.5, label=rf"$\varepsilon = {power(epsilon)}$", **style)
+    worst = with_axes(curves, "d", "epsilon", "eta1").constant.max("eta1").sortby("d")
+    for k, epsilon in enumerate(worst.epsilon.values):
+        name = rf"$\varepsilon = {power(epsilon)}$"
+        ax.plot(worst.d, worst.isel(epsilon=k), lw=1.6, ms=4.5, label=name, **curve_style(k))
     ax.set_xscale("log")
     ax.set_ylim(bottom=0)
     ax.set_xlabel("alphabet size $d$")
     ax.set_ylabel(r"smallest $C$ that succeeds")
-    ax.legend(fontsize="small", framealpha=0.95)
+    ax.legend(*legend_of(ax), fontsize="small", framealpha=0.95)
     return ax
 
 
@@ -227,7 +264,7 @@ def sample_complexity(
     Parameters
     ----------
     n : array_like of shape (K,)
-        Numbers of samples.
+        Numbers of samples, in any order.
     successes, trials : array_like of shape (K,)
         Counts; `trials` may be one number.
     ax : Axes, optional
@@ -243,27 +280,36 @@ def sample_complexity(
     """
     ax = axes_of(ax)
     level = check.real("confidence", confidence, 0.0, 1.0)
-    sizes = check.real_array("n", n, 0.0, closed="right").ravel()
-    good, all_ = np.broadcast_arrays(
-        check.real_array("successes", successes, 0.0).ravel(),
-        check.real_array("trials", trials, 1.0),
-    )
-    if good.shape != sizes.shape or (good > all_).any():
-        remedy = "pass one count for each n, at most the number of trials"
-        raise check.refuse("successes", successes, "does not fit n and trials", remedy)
+    sizes, good, all_ = _counts(n, successes, trials)
     low, high = _clopper_pearson(good, all_, level)
-    order, k = np.argsort(sizes), len(ax.get_lines())
-    rate = good / all_
-    style = {"color": LINES[k % 6], "ls": DASHES[k % 6]}
-    ax.fill_between(sizes[order], low[order], high[order], alpha=0.18, lw=0, color=LINES[k % 6])
-    ax.plot(sizes[order], rate[order], marker=MARKERS[k % 6], ms=4.5, lw=1.6, label=label, **style)
+    style = curve_style(len(ax.get_lines()))
+    if sizes.size == 1:
+        ax.vlines(sizes, low, high, alpha=0.5, lw=1.6, color=style["color"])
+    else:
+        ax.fill_between(sizes, low, high, alpha=0.18, lw=0, color=style["color"])
+    ax.plot(sizes, good / all_, ms=4.5, lw=1.6, label=label, **style)
     ax.set_xscale("log")
     ax.set_ylim(-0.03, 1.03)
     ax.set_xlabel("number of samples $N$")
     ax.set_ylabel("success rate")
     if label:
-        ax.legend(fontsize="small", framealpha=0.95)
+        ax.legend(*legend_of(ax), fontsize="small", framealpha=0.95)
     return ax
+
+
+def _counts(n: Any, successes: Any, trials: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Numbers of samples, ascending, with their successes and trials."""
+    sizes = check.real_array("n", n, 0.0, 1e300, closed="right").ravel()
+    good = check.real_array("successes", successes, 0.0, 1e15).ravel()
+    all_ = check.real_array("trials", trials, 1.0, 1e15).ravel()
+    if all_.size == 1:
+        all_ = np.broadcast_to(all_, good.shape)
+    fits = 0 < good.size == sizes.size == all_.size
+    if not fits or (good > all_).any() or (good % 1 != 0).any():
+        remedy = "pass one whole count for each n, at most the number of trials"
+        raise check.refuse("successes", successes, "does not fit n and trials", remedy)
+    order = np.argsort(sizes, kind="stable")
+    return sizes[order], good[order], all_[order]
 
 
 def _clopper_pearson(k: np.ndarray, n: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:

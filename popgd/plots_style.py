@@ -11,13 +11,59 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["DASHES", "HALO", "INK", "LINES", "axes_of", "figure", "power", "thousands"]
+__all__ = [
+    "DASHES",
+    "HALO",
+    "INK",
+    "LINES",
+    "axes_of",
+    "curve_style",
+    "figure",
+    "legend_of",
+    "power",
+    "thousands",
+    "with_axes",
+]
 
 INK = "#222222"
 HALO = "#ffffff"
 # Okabe and Ito's palette, ordered by lightness so that neighbours differ in greyscale
 LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)), "-", "--")
+# lengths without a common factor: 210 curves before a style repeats
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 1.5)),
+    (0, (1.2, 1.2)),
+    (0, (6, 1.5, 1.2, 1.5)),
+    (0, (9, 2)),
+)
+MARKERS = "os^Dv<>"
+
+
+def curve_style(k: int) -> dict[str, Any]:
+    """Colour, dash and marker of the k-th curve of a figure."""
+    return {
+        "color": LINES[k % len(LINES)],
+        "ls": DASHES[k % len(DASHES)],
+        "marker": MARKERS[k % len(MARKERS)],
+    }
+
+
+def legend_of(ax: Axes) -> tuple[list[Any], list[str]]:
+    """Handles and names for a legend, one of each name and look however often it was drawn."""
+    kept: dict[tuple[str, str], tuple[Any, str]] = {}
+    for handle, name in zip(*ax.get_legend_handles_labels()):
+        look = str(handle.get_color()) if hasattr(handle, "get_color") else ""
+        kept.setdefault((name, look), (handle, name))
+    return [handle for handle, _ in kept.values()], [name for _, name in kept.values()]
+
+
+def with_axes(data: Any, *names: str) -> Any:
+    """A dataset whose axes of length one are there again after `squeeze()`."""
+    for name in names:
+        if name in data.coords and name not in data.dims:
+            data = data.expand_dims(name)
+    return data
 
 
 def axes_of(ax: Any) -> Axes:

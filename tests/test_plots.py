@@ -274,6 +274,89 @@ def plots_interval(k, n):
     return float(low[0]), float(high[0])
 
 
+def names_of(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("gap", [[3.0], 3.0, [5, 1, 3, 0, 12.0], np.arange(6.0).reshape(2, 3)])
+def test_few_gaps_are_markers_in_order(gap, ax):
+    plots.risk_against_gap(50, gap, ax)
+    ax.figure.canvas.draw()
+    first, best = ax.get_lines()[:2]
+    np.testing.assert_array_equal(first.get_xdata(), np.sort(np.ravel(gap)))
+    for line in (first, best):
+        assert line.get_marker() not in ("None", None)
+
+
+def test_one_count_has_a_marker_and_an_interval(ax):
+    plots.sample_complexity(10, 3, 10, ax)
+    assert ax.get_lines()[0].get_marker() == "o"
+    ((x, low), (_, high)) = ax.collections[0].get_segments()[0]
+    assert (x, low, high) == (10, *plots_interval(3, 10))
+
+
+def test_squeezed_results_are_drawn(plane, ax):
+    curve = popgd.boundary_curves(50, 1.0, 0.01, steps=100, certify=False).squeeze()
+    plots.sharp_constants(curve, ax)
+    assert ax.get_lines()[0].get_ydata() == [curve.constant.item()]
+    other = Figure().subplots()
+    plots.phase_diagram(plane.sel(epsilon=0.01).squeeze(), other, boundary=curve)
+    assert other.get_lines()[0].get_marker() == "o"
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda run, ax: plots.risk_against_gap(50, [], ax), r"gap = \[\]: is empty"),
+        (lambda run, ax: plots.risk_against_gap(50, math.inf, ax), "gap = inf"),
+        (lambda run, ax: plots.risk_against_gap(50, 1e5, ax), "below the doubles"),
+        (lambda run, ax: plots.risk_against_gap([], ax=ax), r"d = \[\]: is empty"),
+        (lambda run, ax: plots.trajectory(run, [], ax), "names nothing to draw"),
+        (lambda run, ax: plots.trajectory(run, 3, ax), "quantities = 3: is not an option"),
+        (lambda run, ax: plots.sample_complexity([1, 2], [1], 10, ax), "does not fit"),
+        (lambda run, ax: plots.sample_complexity([1, 2], [1, 1], [1, 2, 3], ax), "does not fit"),
+        (lambda run, ax: plots.sample_complexity([], [], 10, ax), "does not fit"),
+        (lambda run, ax: plots.sample_complexity([1], [0.5], 10, ax), "whole count"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(draw, message, run, ax):
+    with pytest.raises(BadParameter, match=message):
+        draw(run, ax)
+
+
+def test_drawing_twice_names_everything_once(plane, curve, run, ax):
+    for draw in (
+        lambda ax: plots.phase_diagram(plane, ax, boundary=curve),
+        lambda ax: plots.trajectory(run, ax=ax),
+        lambda ax: plots.risk_against_gap(ax=ax),
+    ):
+        ax = Figure().subplots()
+        draw(ax)
+        once = names_of(ax)
+        draw(ax)
+        assert names_of(ax) == once
+
+
+def test_styles_do_not_repeat():
+    from popgd.plots_style import curve_style
+
+    assert len({str(curve_style(k)) for k in range(200)}) == 200
+
+
+def test_samples_in_the_legend_are_visible_on_dark_backgrounds(plane, curve):
+    from matplotlib import style
+    from matplotlib.colors import to_rgb
+
+    with style.context("dark_background"):
+        ax, other = Figure().subplots(1, 2)
+        plots.risk_against_gap(10, ax=ax)
+        plots.phase_diagram(plane, other, boundary=curve)
+    for legend in (ax.get_legend(), other.get_legend()):
+        ground = np.array(to_rgb(legend.get_frame().get_facecolor()))
+        for part in (*legend.get_lines(), *legend.get_texts()):
+            assert np.abs(np.array(to_rgb(part.get_color())) - ground).max() > 0.5
+
+
 def test_without_axes_a_figure_is_made():
     script = (
         "import matplotlib; matplotlib.use('agg'); from popgd import plots; "
