@@ -40,6 +40,9 @@ def write_atomically(path: Any, write: Callable[[IO[bytes]], object]) -> None:
         When anything goes wrong; what was at `path` is still there.
     """
     final = os.path.realpath(_name(path))
+    if os.path.exists(final) and not os.path.isfile(final):
+        # replacing a device or a pipe would take it from everyone
+        raise BadFile(f"path = {os.fspath(path)!r}: is no regular file; choose a file name.")
     draft = f"{final}.{uuid.uuid4().hex[:12]}.part"
     try:
         # not tempfile: its files ignore the user's umask

@@ -26,7 +26,11 @@ __all__ = ["app", "main"]
 INTERRUPTED = 130  # what shells report for Ctrl-C
 
 app = typer.Typer(
-    add_completion=False, help=__doc__, pretty_exceptions_enable=False, rich_markup_mode=None
+    add_completion=False,
+    help=__doc__,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 Only = Annotated[

@@ -237,7 +237,18 @@ def _moderate(problem: AttentionFirst, found: Found) -> Found:
 
 @cache
 def lazy_heads(d: int, heads: int, level: str) -> Hunt:
-    """Proposition 4: attention of several heads, outputs in a ball."""
+    """Proposition 4: attention of several heads, outputs in a ball.
+
+    One head is searched like output-only training: all nested limits of up to four blocks.
+    """
+    if heads == 1:
+        nested = [(1, d - 1)] if level == "quick" else [(1, 1, d - 2), (1, 1, 1, d - 3)]
+        return _hunt(
+            _valid(d, [*_partitions(d, level), *nested]),
+            lambda sizes: LazyHeads(sizes, 1),
+            lambda sizes: starts.nested(len(sizes)),
+            {"quick": 3, "default": 6, "full": 60}[level],
+        )
     layouts: list[Sequence[int]] = [(1, d - 1)]
     if level != "quick":
         layouts += [(d // 2, d - d // 2)] if heads < 3 else [(1, 1, d - 2)]

@@ -190,9 +190,11 @@ def _overall(claim: Claim, counts: Counter[Verdict]) -> Verdict:
     for bad in (Verdict.ERROR, Verdict.FAILS, Verdict.UNDECIDED):
         if counts[bad]:
             return bad
-    if counts[Verdict.PROVED]:
+    inside = counts[Verdict.HOLDS] + counts[Verdict.HOLDS_TO]
+    # hypotheses that no point of the grid meets may be impossible: then a proof says nothing
+    if counts[Verdict.PROVED] and (inside or not counts[Verdict.OUTSIDE]):
         return Verdict.PROVED
-    if not counts[Verdict.HOLDS] and not counts[Verdict.HOLDS_TO]:
+    if not inside:
         return Verdict.OUTSIDE
     if claim.search is not None:
         return Verdict.NOT_FALSIFIED

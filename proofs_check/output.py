@@ -53,7 +53,11 @@ def writable(output: Path) -> None:
         When the place is a directory, is missing or is closed to us.
     """
     place = output.resolve().parent
-    if output.is_dir() or not place.is_dir() or not os.access(place, os.W_OK):
+    if (
+        (output.exists() and not output.is_file())
+        or not place.is_dir()
+        or not os.access(place, os.W_OK)
+    ):
         raise ValueError(
             f"--output = {str(output)!r}: cannot be written; choose a file in a directory that "
             "exists and can be written to."

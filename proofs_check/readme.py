@@ -22,11 +22,13 @@ from popgd.ball import Enclosure
 from popgd.errors import BadFile
 
 from . import collect, output
+from .findings import known
 from .judge import CAP
 from .replay import SHIPPED, read, replay
 from .report import Report
 from .report_markdown import cell
-from .report_text import brief, headed
+from .report_text import brief, counted, headed
+from .verdict import Verdict
 
 __all__ = ["BEGIN", "END", "inserted", "main", "stale", "table"]
 
@@ -37,8 +39,11 @@ _COLUMNS = ("claim", "statement", "mark", "verdict", "sharp constant on the grid
 def table(entries: list[dict[str, Any]]) -> str:
     """The section between the markers, from the claims of a JSON report."""
     counts = Counter(entry["verdict"].split(" (")[0].split(" 10^")[0] for entry in entries)
-    parts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items()))
-    lines = [f"{len(entries)} claims on the default grid: {parts}.", "", "What fails:", ""]
+    parts = counted(sorted(counts.items()))
+    failing = Counter(entry["mark"] for entry in entries if "finding" in entry)
+    marks = ", ".join(f"{n} {mark}" for mark, n in sorted(failing.items()))
+    head = f"{len(entries)} claims on the default grid: {parts}. What fails ({marks}):"
+    lines = [head, ""]
     for entry in entries:
         if "finding" in entry:
             lines.append(f"- **{entry['id']}** ({entry['mark']}): {cell(entry['title'])}.")
@@ -94,8 +99,14 @@ def stale(text: str, entries: list[dict[str, Any]]) -> Iterator[str]:
         now = [claim.title, claim.mark.value, claim.kind.value]
         if entry is None or [entry["title"], entry["mark"], entry["kind"]] != now:
             yield f"{id}: the claim changed since the recorded run, or is new"
+    for id in known().keys() & collect.by_id().keys():
+        entry, finding = recorded.get(id, {}), known()[id].consequence
+        if (entry.get("verdict"), entry.get("finding")) != (Verdict.FAILS.value, finding):
+            yield f"{id}: a known finding is recorded otherwise"
     for item in replay(entries):
-        if not item.agrees:
+        if not item.verdict:
+            yield f"{item.id}: the recorded verdict does not stand at {item.point}"
+        elif not item.agrees:
             yield f"{item.id}: {item.what} at {item.point} was {item.recorded}, is now {item.now}"
     wanted = inserted(text, table(entries))
     yield from difflib.unified_diff(

@@ -15,6 +15,7 @@ from .claim import Claim
 from .collect import by_id, constant
 from .judge import CAP, judge
 from .point import Point
+from .verdict import Verdict
 
 __all__ = ["SHIPPED", "Replayed", "read", "replay"]
 
@@ -46,9 +47,13 @@ class Replayed:
     point: Point
     recorded: Enclosure | None
     now: Enclosure | None
+    verdict: bool = True
+    """Whether the recorded verdict can stand with what is found there now."""
 
     @property
     def agrees(self) -> bool:
+        if not self.verdict:
+            return False
         if self.recorded is None or self.now is None:
             return self.recorded is self.now
         return self.recorded.overlaps(self.now)
@@ -92,7 +97,7 @@ def replay(entries: list[dict[str, Any]], cap: int = CAP) -> Iterator[Replayed]:
         claim = by_id()[entry["id"]]
         try:
             if entry.get("worst"):
-                yield _margin(claim, entry["worst"], cap)
+                yield _margin(claim, entry["worst"], entry["verdict"], cap)
             if entry.get("sharp") and claim.sharp is not None:
                 yield _constant(claim, entry["sharp"])
         except (KeyError, TypeError, ValueError) as error:
@@ -101,10 +106,26 @@ def replay(entries: list[dict[str, Any]], cap: int = CAP) -> Iterator[Replayed]:
             ) from error
 
 
-def _margin(claim: Claim, recorded: dict[str, Any], cap: int) -> Replayed:
+def _margin(claim: Claim, recorded: dict[str, Any], verdict: str, cap: int) -> Replayed:
     point = Point(**recorded["point"])
-    now = judge(claim, point, cap).margin
-    return Replayed(claim.id, "margin", point, _enclosure(recorded["margin"]), now)
+    found = judge(claim, point, cap)
+    margin = _enclosure(recorded["margin"])
+    stands = found.verdict in _stands(claim, verdict)
+    return Replayed(claim.id, "margin", point, margin, found.margin, stands)
+
+
+def _stands(claim: Claim, recorded: str) -> set[Verdict]:
+    """What the worst point may be judged under a recorded verdict."""
+    good = {Verdict.HOLDS, Verdict.HOLDS_TO}
+    for verdict, possible in (
+        (Verdict.HOLDS_TO, {Verdict.HOLDS_TO}),
+        (Verdict.HOLDS, {Verdict.HOLDS}),
+        (Verdict.PROVED, good if claim.proof is not None else set()),
+        (Verdict.NOT_FALSIFIED, good if claim.search is not None else set()),
+    ):
+        if recorded.startswith(verdict.value):
+            return possible
+    return {verdict for verdict in Verdict if recorded.startswith(verdict.value)}
 
 
 def _constant(claim: Claim, recorded: dict[str, Any]) -> Replayed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -15,8 +16,8 @@ from .report import FINDINGS, Report
 from .verdict import Kind, Verdict
 
 __all__ = [
-    "attained", "brief", "constant", "found_head", "found_rows", "headed", "heading", "margin",
-    "place", "share_failing", "summary", "tally",
+    "attained", "brief", "constant", "counted", "found_head", "found_rows", "headed", "heading",
+    "margin", "place", "share_failing", "summary", "tally",
 ]  # fmt: skip
 
 LEAST = Fraction(1, 10**300)  # numbers below are not printed by way of floats
@@ -127,9 +128,17 @@ def tally(report: Report) -> list[tuple[Verdict, int]]:
     return [(v, counts[v]) for v in reversed(Verdict) if counts[v]]
 
 
+PLURAL = {"fails": "fail", "holds": "hold", "holds to": "hold to 10^-k"}
+
+
+def counted(verdicts: Iterable[tuple[str, int]]) -> str:
+    """How often each verdict was reached: "1 fails, 3 hold"."""
+    return ", ".join(f"{n} {PLURAL.get(v, v) if n > 1 else v}" for v, n in verdicts)
+
+
 def summary(report: Report) -> str:
     """One line, and what is missing from an incomplete run."""
-    parts = ", ".join(f"{n} {verdict.value}" for verdict, n in tally(report))
+    parts = counted((verdict.value, n) for verdict, n in tally(report))
     noun = "claim" if len(report.outcomes) == 1 else "claims"
     text = f"{len(report.outcomes)} {noun} on the {report.level} grid: {parts or 'none judged'}."
     if report.unfinished:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import permutations
 
 import numpy as np
 
@@ -13,9 +14,14 @@ __all__ = [
     "attention_and_output",
     "attention_at",
     "heads",
+    "nested",
     "output_and_step",
     "outputs_and_attention",
 ]
+
+
+NESTED = 4
+"""Most blocks whose orders are all tried."""
 
 
 def _shapes(n: int) -> dict[str, np.ndarray]:
@@ -53,6 +59,14 @@ def attention(n: int, seed: int = 0, random: int = 1, size: float = 2.0) -> Iter
     rng = np.random.default_rng(seed)
     for k in range(random):
         yield Candidate.finite(f"random {k}", rng.normal(size=n) * size)
+
+
+def nested(n: int) -> Iterator[Candidate]:
+    """Uniform attention, and up to four blocks in every order of nested limits."""
+    yield Candidate.finite("uniform", np.zeros(n))
+    if n <= NESTED:
+        for order in permutations(range(n)):
+            yield Candidate("nested limits", np.zeros(n), np.array(order))
 
 
 def attention_and_output(blocks: int, seed: int = 0, random: int = 1) -> Iterator[Candidate]:

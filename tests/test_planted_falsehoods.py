@@ -10,6 +10,7 @@ from planted_claims import altered, registered
 
 from popgd.ball import ball
 from proofs_check import collect
+from proofs_check.claim import Hypothesis
 from proofs_check.judge import judge
 from proofs_check.point import Point
 from proofs_check.verdict import Kind, Verdict
@@ -89,3 +90,18 @@ def test_a_dropped_hypothesis_fails(id, point, hypothesis):
     kept = tuple(h for h in claim.hypotheses if not h.text.startswith(hypothesis))
     assert len(kept) == len(claim.hypotheses) - 1
     assert judge(replace(claim, hypotheses=kept), point).verdict is Verdict.FAILS
+
+
+def test_a_proof_under_hypotheses_that_no_point_meets_is_outside():
+    claim = replace(
+        next(c for c in collect.by_id().values() if c.proof is not None and c.hypotheses),
+        hypotheses=(Hypothesis("d < 0"),),
+        sharp=None,
+    )
+    assert collect.run_here(claim, "quick").verdict is Verdict.OUTSIDE
+
+
+def test_heads_as_many_as_symbols_are_outside_proposition_4():
+    claim = collect.by_id()["prop4"]
+    point = Point(d=16, H=16, sizes=(1, 15), alpha=("0",) * 32, tier=(0,) * 32)
+    assert judge(claim, point).verdict is Verdict.OUTSIDE

@@ -8,6 +8,7 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
 from claim_files import check_claim, check_file
 from report_helpers import FAST, reported
 
@@ -29,7 +30,7 @@ def _entries():
 
 def test_the_readme_section_lists_findings_and_every_claim():
     section = readme.table(_entries())
-    assert section.startswith("4 claims on the default grid: 1 fails, 3 proved.")
+    assert section.startswith("4 claims on the default grid: 1 fails, 3 proved. What fails (")
     assert "Theorem 2 survives" in section
     rows = [line for line in section.splitlines() if line.startswith("| ")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {6}
@@ -48,6 +49,23 @@ def test_what_is_stale_is_said(monkeypatch):
     assert any("thm2.sum" in line for line in readme.stale(text, entries[:-1]))
     entries[0]["title"] += "!"
     assert any("changed" in line for line in readme.stale(text, entries))
+
+
+@pytest.mark.parametrize(
+    ("id", "verdict"), [("thm1.large", "holds to 10^-33"), ("thm2.norm", "holds")]
+)
+def test_a_verdict_that_does_not_stand_is_stale(monkeypatch, id, verdict):
+    entries = [e for e in json.loads(SHIPPED.read_text())["claims"] if e["id"] == id]
+    registered = {id: collect.by_id()[id]}
+    monkeypatch.setattr(collect, "by_id", lambda: registered)
+    text = readme.inserted(f"{readme.BEGIN}{readme.END}", readme.table(entries))
+    assert list(readme.stale(text, entries)) == []
+    entries[0]["verdict"] = verdict
+    entries[0].pop("finding", None)
+    assert any(
+        "does not stand" in line or "recorded otherwise" in line
+        for line in readme.stale(text, entries)
+    )
 
 
 def test_a_number_that_no_longer_comes_out_is_stale(monkeypatch):

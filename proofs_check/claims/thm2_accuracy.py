@@ -102,7 +102,7 @@ def _no_window(point: Point) -> bool | None:
 CLAIMS = (
     Claim(
         id="thm2.accuracy",
-        title="for d/2 < eta1 < d(d-1)/(d-2) (and a gap > 0) accuracy >= 1 - eps at C >= 1",
+        title="for 0.51 d <= eta1 < d(d-1)/(d-2), eta1 <= d: accuracy >= 1 - eps at C >= 1",
         mark=Mark.OURS,
         kind=Kind.LOWER_BOUND,
         source="THEORY 4",
@@ -111,7 +111,8 @@ CLAIMS = (
         hypotheses=(
             Hypothesis("d >= 3"),
             Hypothesis("eps > 0"),
-            Hypothesis("eta1 > d/2"),
+            # beta_s - 1 vanishes at d/2, so the gap that is needed grows without bound there
+            Hypothesis("eta1 >= 0.51*d"),
             Hypothesis("eta1 < d*(d-1)/(d-2)"),
             Hypothesis("eta1 <= d"),
             Hypothesis("C >= 1"),

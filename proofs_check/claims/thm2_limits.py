@@ -155,7 +155,7 @@ CLAIMS = (
     ),
     Claim(
         id="thm2.limit.d",
-        title="gap needed - ln d converges: C -> 1/2 as d -> infinity at fixed eps < 1/2",
+        title="gap needed - ln d converges: C -> 1/2 as d -> infinity at fixed eps <= 0.3",
         mark=Mark.OURS,
         kind=Kind.RATE,
         source="THEORY 5",

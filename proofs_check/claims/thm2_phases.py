@@ -168,6 +168,6 @@ CLAIMS = (
         sides=_towards,
         grid=_grid,
         hypotheses=(*STEP, Hypothesis("eta1 <= d")),
-        sharp=Sharp("largest eta1/d with gap > 0", _largest, largest=False),
+        sharp=Sharp("least over d of the largest eta1/d with gap > 0", _largest, largest=False),
     ),
 )
