@@ -35,6 +35,16 @@ def _whole(text: str) -> int:
             return int(text) if text.lstrip("-").isdigit() else int(size)
     except (ValueError, OverflowError):
         pass
+    # late: the first command shall not wait for what most do not need
+    from .cli_inputs import text_number
+    from .errors import BadParameter
+
+    try:
+        exact = getattr(text_number("d", text), "fraction", None)
+    except BadParameter:
+        exact = None
+    if exact is not None and exact.denominator == 1:
+        return int(exact)
     raise typer.BadParameter(f"{text!r} is no whole number; write for example 50 or 1e12.")
 
 

@@ -245,7 +245,7 @@ def largest_eta1() -> Any:
     expression in d
         The positive root of gap(eta1)/eta1 = 0, which is linear in eta1: for smaller eta1 the
         gap after phase 2 is positive, for larger it is negative, whatever eta2. About 1.694 d
-        at d = 3, 2 d as d grows.
+        at d = 3, least at d = 4 (1.672 d), 2 d as d grows.
 
     Notes
     -----

@@ -41,6 +41,9 @@ class EmpiricalHessian:
         self._words, self._alpha, self._total = words, alpha[None].copy(), total
         self.shape = (alpha.size, alpha.size)
 
+    def __repr__(self) -> str:
+        return f"EmpiricalHessian(shape={self.shape}; use H @ x, H.solve(b), H.to_dense())"
+
     def _seen(self) -> Iterator[Attended]:
         return attended(self._words, self._alpha)
 

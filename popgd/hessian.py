@@ -47,6 +47,9 @@ class OutputHessian:
     """
 
     @np.errstate(under="ignore")
+    def __repr__(self) -> str:
+        return f"OutputHessian(shape={self.shape}; use H @ x, H.solve(b), H.to_dense())"
+
     def __init__(self, problems: list[tuple[float, CellProblem]], d: int):
         self.d = d
         self._problems = problems

@@ -143,6 +143,8 @@ class WordBatch:
         BadParameter
             No words, an empty word, a symbol outside 0..d-1, or an argument WordBatch refuses.
         """
+        if isinstance(d, Task):
+            raise check.refuse("d", d, "is a task", "pass it as task=")
         d = alphabet(d, task)
         try:
             rows = [list(word) for word in words]
