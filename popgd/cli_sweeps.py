@@ -154,7 +154,10 @@ def sweep(
     grid: Annotated[
         list[str],
         typer.Option(
-            "--grid", "-g", help="NAME=1,2,3 or NAME=log:LOW:HIGH:N, lin:..., int:LOW:HIGH."
+            "--grid",
+            "-g",
+            help="NAME=1,1/3,sqrt(2) or NAME=log:LOW:HIGH:N, lin:LOW:HIGH:N, both with HIGH, or "
+            "int:LOW:HIGH[:STEP], without HIGH. Other values are text.",
         ),
     ],
     store: Annotated[

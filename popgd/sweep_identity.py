@@ -183,14 +183,14 @@ class _Digest:
 
     def add_object(self, value: Any) -> None:
         reduce = copyreg.dispatch_table.get(type(value))
-        found = value.__reduce_ex__(4) if reduce is None else reduce(value)
+        found: Any = value.__reduce_ex__(4) if reduce is None else reduce(value)
         if isinstance(found, str):  # a global name
             self.add_all("global", [str(getattr(value, "__module__", "")), found])
             return
-        make, arguments, state, items, pairs, *_ = *found, None, None, None
+        make, arguments, state, items, pairs, *_ = [*found, None, None, None]
         if type(state) is dict:
             state = {k: x for k, x in state.items() if not _cached(type(value), k)}
-        parts = [make, tuple(arguments), state, list(items or ()), list(pairs or ())]
+        parts = [make, arguments, state, list(items or ()), list(pairs or ())]
         self.add_all("object", parts)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import math
 import os
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -12,11 +14,16 @@ from typing import Any
 import numpy as np
 
 from . import _validate as check
+from .errors import BadParameter
 
 __all__ = ["load_function", "parse_axis"]
 
 AXIS = "write NAME=1,2,3 or NAME=log:1e-3:1e3:13, NAME=lin:0:1:11, NAME=int:0:20"
 LONGEST = 2_000_000
+EXPRESSION = re.compile(
+    r"(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|sqrt|ln|log|exp|pi|[-+*/^() ])+"
+)
+DATE = re.compile("[0-9]+(-[0-9]+)+")  # 2024-10-11; or a range, 10-20
 
 
 def load_function(name: str) -> Callable[..., Any]:
@@ -60,53 +67,85 @@ def load_function(name: str) -> Callable[..., Any]:
 
 
 def parse_axis(text: str) -> tuple[str, list[Any]]:
-    """A name and its values; numbers where they read as numbers, text otherwise.
+    """A name and its values; numbers where they read as numbers or expressions, text otherwise.
+
+    Expressions such as 1/3, sqrt(2) or 10**6 are rounded once, to the nearest double.
 
     Raises
     ------
     BadParameter
         When the text is no axis.
     """
-    name, separator, values = text.partition("=")
-    if not separator or not name.strip().isidentifier() or not values.strip():
-        raise check.refuse("grid", text, "is no axis", AXIS)
+    name, separator, values = (part.strip() for part in text.partition("="))
+    if not separator:
+        raise _no_axis(text, "it has no =")
+    if not name.isidentifier():
+        raise _no_axis(text, f"{name!r} is no argument name")
     kind, _, rest = values.partition(":")
-    if kind not in ("log", "lin", "int"):
-        parts = [part.strip() for part in values.split(",")]
-        if not all(parts):
-            raise check.refuse("grid", text, "has an empty value", AXIS)
-        return name.strip(), [_value(part) for part in parts]
     try:
-        found = _spaced(kind, [float(part) for part in rest.split(":")])
-    except OverflowError:
-        raise check.refuse("grid", text, f"has more than {LONGEST:,} values", AXIS) from None
-    except (TypeError, ValueError):
-        raise check.refuse("grid", text, "is no axis", AXIS) from None
+        found = _spaced(kind, rest) if kind in ("log", "lin", "int") else _listed(values)
+    except OverflowError as error:
+        raise check.refuse("grid", text, str(error), AXIS) from None
+    except BadParameter:
+        raise
+    except ValueError as error:
+        raise _no_axis(text, str(error)) from None
     if not found:
         raise check.refuse("grid", text, "has no values", AXIS)
-    return name.strip(), found
+    return name, found
 
 
-def _spaced(kind: str, numbers: list[float]) -> list[Any]:
+def _no_axis(text: str, reason: str) -> BadParameter:
+    return check.refuse("grid", text, f"is no axis ({reason})", AXIS)
+
+
+def _listed(values: str) -> list[Any]:
+    parts = [part.strip() for part in values.split(",")]
+    if not all(parts):
+        raise ValueError("it has an empty value")
+    return [_value(part) for part in parts]
+
+
+def _spaced(kind: str, text: str) -> list[Any]:
     """Values from low to high; int leaves out the last, as `range` does."""
+    numbers = [_number(part.strip()) for part in text.split(":")]
     if kind == "int":
-        whole = range(*(_integer(x) for x in numbers))
-        if len(whole) > LONGEST:
-            raise OverflowError
-        return list(whole)
+        if len(numbers) > 3:
+            raise ValueError("int: takes LOW:HIGH or LOW:HIGH:STEP")
+        whole = [_integer(x) for x in numbers]
+        if whole[2:] == [0]:
+            raise ValueError("the step is 0")
+        return list(_bounded(range(*whole)))
+    if len(numbers) != 3:
+        raise ValueError(f"{kind}: takes LOW:HIGH:N")
     low, high, count = numbers
-    if not np.isfinite([low, high]).all():
-        raise ValueError("not finite")
-    if count > LONGEST:
-        raise OverflowError
+    if kind == "log" and not (min(low, high) > 0 or max(low, high) < 0):
+        raise ValueError("log: takes LOW and HIGH of one sign, not 0")
+    size = len(_bounded(range(_integer(count))))
     make = np.geomspace if kind == "log" else np.linspace
-    return make(low, high, _integer(count)).tolist()
+    return make(float(low), float(high), size).tolist()
+
+
+def _bounded(whole: range) -> range:
+    # len() of a longer one may not fit
+    if whole[LONGEST:]:
+        raise OverflowError(f"has more than {LONGEST:,} values")
+    return whole
 
 
 def _integer(x: float) -> int:
     if x != math.floor(x):
-        raise ValueError("not whole")
+        raise ValueError(f"{x!r} is not a whole number")
     return int(x)
+
+
+def _number(text: str) -> float:
+    value = math.pi if text == "pi" else _value(text)
+    if isinstance(value, str):
+        raise ValueError(f"{text!r} is not a number")
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is not finite")
+    return value
 
 
 def _value(text: str) -> Any:
@@ -115,4 +154,30 @@ def _value(text: str) -> Any:
             return kind(text)
         except ValueError:
             continue
-    return text
+    return _evaluated(text) if _is_expression(text) else text
+
+
+def _is_expression(text: str) -> bool:
+    """Whether a text can only mean arithmetic: words (pi too), dates and versions are text."""
+    if not EXPRESSION.fullmatch(text) or not re.search("[0-9]|pi", text) or text.isidentifier():
+        return False
+    if DATE.fullmatch(text):
+        return False
+    try:
+        ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _evaluated(text: str) -> float:
+    from .ball import to_float
+    from .expression import exact
+
+    number = exact(text, name="grid")
+    if number.fraction is not None and number.fraction.denominator == 1:
+        return int(number.fraction)
+    try:
+        return to_float(number)
+    except (ArithmeticError, BadParameter):
+        raise ValueError(f"{text} is no double") from None

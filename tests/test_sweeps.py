@@ -1,5 +1,6 @@
 """Sweeps: the same labelled numbers on any executor, after any interruption."""
 
+import math
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -13,6 +14,7 @@ import xarray
 import popgd
 from popgd.ball import enclose
 from popgd.errors import BadParameter, PopgdError
+from popgd.sweep_names import parse_axis
 from popgd.sweeps import sweep
 
 HERE = Path(__file__).parent
@@ -226,3 +228,48 @@ def test_renamed_results_do_not_collide():
 def test_labelled_arrays_as_axes_give_numbers():
     result = sweep(lambda a: type(a).__name__, {"a": xarray.DataArray([1.0, 2.0])})
     assert result.value.values.tolist() == ["float", "float"]
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("1/3,sqrt(2),-2*ln(10)", [1 / 3, math.sqrt(2), -2 * math.log(10)]),
+        ("10**6,2,0.5", [10**6, 2, 0.5]),
+        ("log:1/3:sqrt(9):3", [1 / 3, 1.0, 3.0]),
+        ("lin:0:pi:2", [0.0, math.pi]),
+        ("int:0:2**2", [0, 1, 2, 3]),
+        ("adam,pi,sqrt,x/y,+", ["adam", "pi", "sqrt", "x/y", "+"]),
+        ("2024-01-01,2024-10-11,1.2.3", ["2024-01-01", "2024-10-11", "1.2.3"]),
+    ],
+)
+def test_words_of_an_axis(text, values):
+    name, found = parse_axis(f"a={text}")
+    assert name == "a"
+    assert [type(x) for x in found] == [type(x) for x in values]
+    if isinstance(values[0], str):
+        assert found == values
+    else:
+        assert found == pytest.approx(values, rel=1e-15)  # one rounding, or numpy's spacing
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("b", "it has no ="),
+        ("1a=3", "'1a' is no argument name"),
+        ("a=1,,2", "it has an empty value"),
+        ("a=lin:0:1", "lin: takes LOW:HIGH:N"),
+        ("a=log:0:1:3", "of one sign, not 0"),
+        ("a=int:0:x", "'x' is not a number"),
+        ("a=int:0:2.5", "2.5 is not a whole number"),
+        ("a=int:0:5:0", "the step is 0"),
+        ("a=lin:0:inf:3", "inf is not finite"),
+        ("a=exp(1000)", r"exp\(1000\) is no double"),
+        ("a=1/0", "divides by zero"),
+        ("a=int:0:1e300", "more than 2,000,000 values"),
+        ("a=int:3:0", "has no values"),
+    ],
+)
+def test_what_is_no_axis_says_why(text, reason):
+    with pytest.raises(BadParameter, match=reason):
+        parse_axis(text)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import sweep_functions as cells
 
+from popgd import sweep_chunks
 from popgd.sweeps import sweep
 
 HERE = Path(__file__).parent
@@ -54,6 +55,19 @@ def test_a_dask_cluster_that_loses_a_worker(client, tmp_path, xs):
     assert (tmp_path / "killed").exists()
     assert (result.value.values[:, 0] == np.array(xs) ** 2).all()
     assert (result.error == "").all()
+
+
+def test_a_cell_that_always_kills_its_worker_is_lost_alone(client, tmp_path, monkeypatch):
+    blamed = []
+    killed = sweep_chunks._killed
+    monkeypatch.setattr(sweep_chunks, "_killed", lambda e: blamed.append(e) or killed(e))
+    options = dict(executor=client.get_executor(), store=tmp_path / "z", chunk=1)
+    for _ in range(2):  # and again when it is all that is left in the store
+        with pytest.warns(RuntimeWarning, match="1 of 8 cells failed.*WorkerLost: KilledWorker"):
+            result = sweep(cells.kills, {"x": range(8)}, **options)
+        assert (result.error.values != "").tolist() == [x == 3 for x in range(8)]
+    # each round takes the scheduler's patience, several deaths of workers
+    assert len(blamed) <= 3
 
 
 def test_the_command_takes_a_scheduler_and_resumes(client, tmp_path):
