@@ -63,7 +63,8 @@ def reproduce(
             *_about_paper(found.d),
             "Step sizes:",
             *(f"  {row.plan}" for row in found.rows[:-1]),
-            f"  J: {found.joint_rates}",
+            "  joint: "
+            + ", ".join(f"{layer} at lr={x:g}" for layer, x in found.joint_rates.items()),
         ]
     )
     title = (

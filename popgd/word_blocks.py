@@ -65,7 +65,8 @@ class Block:
     def _see(self, occurs: np.ndarray) -> None:
         self._halves: list[Block] | None = None
         self.occurs = occurs
-        self.anywhere, self.shared = occurs.any(axis=0), occurs.all(axis=0)
+        self.anywhere: np.ndarray = occurs.any(axis=0)
+        self.shared: np.ndarray = occurs.all(axis=0)
         self.complete = bool(self.anywhere.all())
 
     def _symbols(self, words: slice) -> np.ndarray:
