@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ Record = tuple[dict[str, Any], str]
 """The plain results of a cell and "", or nothing and the error."""
 
 RESERVED = ("sweep.log",)  # what a store keeps beside the results
+WIDEST = 1024  # bits
 LONGEST_NAME = 200  # bytes; file systems allow 255
 
 REMEDY = (
@@ -126,7 +128,9 @@ def _value(name: Any, value: Any) -> Any:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, numbers.Integral):
-        return int(value)
+        value = int(value)
+        # beyond doubles anyway, and too long to be written down
+        return value if value.bit_length() <= WIDEST else math.copysign(math.inf, value > 0 or -1)
     if isinstance(value, numbers.Real) and not hasattr(value, "numerator"):
         return float(value)
     raise BadParameter(f"{name} = {_shown(value)}: is no plain number or string; {REMEDY}.")

@@ -187,9 +187,10 @@ class _Digest:
         if isinstance(found, str):  # a global name
             self.add_all("global", [str(getattr(value, "__module__", "")), found])
             return
-        make, arguments, state, items, pairs, *_ = [*found, None, None, None]
+        reduced: list[Any] = [*found, None, None, None]
+        make, arguments, state, items, pairs = reduced[:5]
         if type(state) is dict:
-            state = {k: x for k, x in state.items() if not _cached(type(value), k)}
+            state = {k: x for k, x in state.items() if not _cached(value, k)}
         parts = [make, arguments, state, list(items or ()), list(pairs or ())]
         self.add_all("object", parts)
 
@@ -201,7 +202,12 @@ def _content(cell: Any) -> Any:
         return ...
 
 
-def _cached(kind: type, name: Any) -> bool:
-    """Whether an attribute only remembers what was computed from the others."""
-    found = getattr(kind, name, None) if isinstance(name, str) else None
-    return isinstance(found, functools.cached_property)
+def _cached(value: Any, name: Any) -> bool:
+    """Whether an attribute only remembers what was computed from the others: a cached property,
+    or a private dictionary of this package's own objects."""
+    if not isinstance(name, str):
+        return False
+    if isinstance(getattr(type(value), name, None), functools.cached_property):
+        return True
+    own = type(value).__module__.startswith(f"{__package__}.")
+    return own and name.startswith("_") and type(getattr(value, name, None)) is dict

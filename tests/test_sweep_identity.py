@@ -2,11 +2,13 @@
 
 import threading
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 import xarray
 
+import popgd
 from popgd.errors import BadFile, BadParameter
 from popgd.sweeps import sweep
 
@@ -79,8 +81,8 @@ def test_axes_of_arrays_are_told_apart(tmp_path):
 def test_comments_and_docstrings_do_not_count(tmp_path):
     grid, store = {"x": [1, 2]}, tmp_path / "same.zarr"
 
-    def version(text):
-        names = {"__name__": "study"}
+    def version(text) -> Any:
+        names: dict[str, Any] = {"__name__": "study"}
         exec(text, names)
         return names["trial"]
 
@@ -93,10 +95,24 @@ def test_comments_and_docstrings_do_not_count(tmp_path):
 
 def test_what_cannot_be_identified_is_refused_with_a_store_only(tmp_path):
     lock = threading.Lock()
-    grid, locked = {"x": [1.0]}, partial(_total, array=[1.0])
-    locked.lock = lock
-    for arguments in ((locked, grid), (lambda x: 1, {"x": [lock]})):
+    for arguments in ((lambda x: lock.locked(), {"x": [1.0]}), (lambda x: 1, {"x": [lock]})):
         assert sweep(*arguments).error.size == 1
         with pytest.raises(BadParameter, match="cannot be told apart from others in a store"):
             sweep(*arguments, store=tmp_path / "never.zarr")
     assert not list(tmp_path.iterdir())
+
+
+def _risk_at(x, risk):
+    return risk.value([0.0] * 3, [x] * 3)
+
+
+@pytest.mark.parametrize("method", ["integral", "series"])
+def test_an_objective_that_was_used_is_the_same(tmp_path, method):
+    def fixed():
+        return partial(_risk_at, risk=popgd.PopulationRisk(popgd.Occurrence(3), method=method))
+
+    grid, store, bound = {"x": [0.5, 1.0]}, tmp_path / "risk.zarr", fixed()
+    first = sweep(bound, grid, store=store)
+    assert (first.error == "").all()
+    assert sweep(bound, grid, store=store).identical(first)
+    assert sweep(fixed(), grid, store=store).identical(first)
