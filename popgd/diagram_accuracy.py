@@ -44,34 +44,40 @@ def _cdf(d: int) -> np.ndarray:
     return np.maximum(rows, 0.0)
 
 
-def accuracies(d: int, gap: np.ndarray, v: np.ndarray, beta: np.ndarray) -> np.ndarray:
-    """P(sign f = y) at target residual v, background weight beta and gap, which broadcast."""
+def accuracies(
+    d: int, gap: np.ndarray, v: np.ndarray, beta: np.ndarray, behind: Any = None
+) -> np.ndarray:
+    """P(sign f = y) at target residual v, background weight beta and gap, which broadcast.
+
+    `behind` is 1 - beta where beta has lost its digits.
+    """
+    behind = 1 - beta if behind is None else behind
     if d > LARGEST:
-        return np.asarray(accuracy(State(gap, 0.0, 2 + v, beta, v), d))
-    gap, v, beta = np.broadcast_arrays(gap, v, beta)
-    ahead, behind = 1 + v, 1 - beta
+        return np.asarray(accuracy(State(gap, 0.0, 2 + v, beta, v), d, behind=behind))
+    gap, v, beta, behind = np.broadcast_arrays(gap, v, beta, behind)
+    ahead = 1 + v
     # one label is always right where no threshold decides
     out = np.full(gap.shape, 0.5)
     # boundaries and ties go to exact arithmetic
     hard = (behind == 0) | ((ahead == 0) & (behind < 0))
     mixed = np.flatnonzero(((behind > 0) == (ahead > 0)) & ~hard)
-    columns = tuple(np.ravel(x)[mixed] for x in (gap, v, beta))
+    columns = tuple(np.ravel(x)[mixed] for x in (gap, v, behind))
     inside, ties = _look_up(d, *columns)
     flat = out.reshape(-1)
-    flat[mixed] = np.where(columns[2] < 1, 0.5 + inside, 0.5 - inside)
+    flat[mixed] = np.where(columns[2] > 0, 0.5 + inside, 0.5 - inside)
     slow = np.concatenate([mixed[ties], np.flatnonzero(hard)])
     if slow.size:
-        gap, v, beta = (np.ravel(x)[slow] for x in (gap, v, beta))
-        flat[slow] = accuracy(State(gap, 0.0, 2 + v, beta, v), d)
+        gap, v, beta, behind = (np.ravel(x)[slow] for x in (gap, v, beta, behind))
+        flat[slow] = accuracy(State(gap, 0.0, 2 + v, beta, v), d, behind=behind)
     return flat.reshape(out.shape)
 
 
-def _look_up(d: int, gap: Any, v: Any, beta: Any) -> tuple[np.ndarray, np.ndarray]:
+def _look_up(d: int, gap: Any, v: Any, behind: Any) -> tuple[np.ndarray, np.ndarray]:
     """E_+[1{b <= c kappa}], and where some c kappa comes too close to an integer to tell."""
     rows = _cdf(d)
     last = rows.shape[1] - 1
     half = np.exp(np.clip(gap, -1400, 1400) / 2)
-    kappa = np.minimum(np.abs((1 + v) / (1 - beta)) * half * half, last + 0.5)
+    kappa = np.minimum(np.abs((1 + v) / behind) * half * half, last + 0.5)
     slack = ULPS * (1 + np.abs(gap)) * 2.0**-53 * kappa
     r = (d - 2) / (2 * (d - 1))
     total, close = np.zeros(kappa.size), np.zeros(kappa.size, dtype=bool)

@@ -151,9 +151,12 @@ def _label(
 
 def _accuracies(descent: Any, steps: float, lost: Any) -> tuple[Any, Any]:
     from .diagram_accuracy import accuracies
+    from .symmetric_accuracy import shortfall
 
     d, gap = int(descent.quadratic.d), descent.quadratic.gap
     before = accuracies(d, gap, descent.v, descent.beta)
     v, beta, _ = descent.weights(steps)
-    after = accuracies(d, gap, np.where(lost, -2.0, v), np.where(lost, 0.0, beta))
+    rest = shortfall(descent, steps)
+    behind = np.where(lost, 1.0, np.where(np.isnan(rest), 1 - beta, rest))
+    after = accuracies(d, gap, np.where(lost, -2.0, v), np.where(lost, 0.0, beta), behind)
     return before, np.where(lost, np.nan, after)

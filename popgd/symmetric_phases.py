@@ -12,7 +12,7 @@ import numpy as np
 from . import _validate as check
 from .errors import Diverged
 from .moment_table import MomentTable
-from .symmetric_accuracy import accuracy
+from .symmetric_accuracy import accuracy, shortfall
 from .symmetric_descent import OutputDescent
 from .symmetric_moments import dimensions
 from .symmetric_quadratic import OutputQuadratic, plain, quadratic
@@ -192,7 +192,8 @@ class ThreePhase:
             np.where(lost, 0.0, third.beta_background),
             np.where(lost, -2.0, third.residual),
         )
-        last = np.where(lost, np.nan, accuracy(whole, self.d))
+        rest = shortfall(self._descent, self.steps)
+        last = np.where(lost, np.nan, accuracy(whole, self.d, behind=rest))
         return accuracy(first, self.d), accuracy(second, self.d), plain(last)
 
     def steps_to_reach(self, epsilon: Any) -> Any:

@@ -50,6 +50,56 @@ def exact_at_gap_zero(beta_target, beta_background, d, longest=400):
     return total
 
 
+def limit_weights(d, gap):
+    """beta_s - 1 and 1 - beta_j of the minimum at a gap, to 40 digits."""
+    from mpmath import mp, mpf
+
+    from popgd import certified_symmetric
+    from popgd.ball import ball, enclose, precision
+
+    with precision(400), mp.workdps(60):
+        m20, m11, m02, *_ = (
+            mpf(enclose(x, 50).lower) for x in certified_symmetric.moments(ball(gap), d)
+        )
+        v = m02 - m11**2 / m20
+        return 1 + 2 * m11 / m20 / (1 + 2 * v), 1 - 4 * v / (1 + 2 * v)
+
+
+@pytest.mark.parametrize("d", [3, 50, 10**6, 10**12])
+@pytest.mark.parametrize("gap", [-40.0, -16.07, -1.0, 0.0, 3.0, 30.0])
+def test_the_shortfall_keeps_its_digits(d, gap):
+    from popgd.symmetric_accuracy import shortfall
+    from popgd.symmetric_descent import OutputDescent
+    from popgd.symmetric_quadratic import quadratic
+
+    q = quadratic(np.asarray(gap), np.asarray(float(d)))
+    descent = OutputDescent(q, np.asarray(-1.5), np.asarray(0.25), 1.0)
+    truth = float(limit_weights(d, gap)[1])
+    assert abs(shortfall(descent, math.inf) - truth) < CLOSE * truth
+    for steps in (0, 1, 2, 7, 10**6, 10**30):
+        _, beta, _ = descent.weights(float(steps))
+        assert abs(shortfall(descent, steps) - (1 - beta)) < 1e-15 * 8
+
+
+def test_a_background_weight_close_to_one_costs_no_digits():
+    # 1 - beta_j = 1.2e-12: as a difference of doubles it moved the accuracy by 8e-7
+    from scipy.special import betainc
+
+    d, rates = 10**6, (2324173.494606813, 21332357.27094678)
+    run = symmetric.three_phase(d, *rates)
+    ahead, behind = limit_weights(d, run.gap)
+    kappa = float(ahead / behind) * math.exp(run.gap)
+    r, c = (d - 2) / (2 * (d - 1)), np.arange(1, 60)
+    truth = 0.5 + (betainc(c + 1, np.ceil(c * kappa), 2 / d) * 0.5 * (1 - r) * r ** (c - 1)).sum()
+    assert abs(truth - 0.50502089255) < 1e-11
+    assert abs(run.accuracies[2] - truth) < CLOSE
+    from popgd import phase_diagram
+
+    # the moments of a diagram come from a table
+    pixel = phase_diagram(d, *rates, accuracy=True)
+    assert abs(pixel.accuracy_3.item() - truth) < 1e-11
+
+
 @pytest.mark.parametrize(
     "beta", [(2.0, 0.0), (1.5, 0.0), (1.75, 0.5), (3.0, -1.0), (1.0, 1.0), (2.0, 1.0)]
 )
