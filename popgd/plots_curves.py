@@ -181,13 +181,12 @@ def risk_against_gap(
         name = rf"$d = {thousands(size)}$"
         ax.plot(gaps, ideal, color=colour, lw=1.8, label=name, **marks)
         best = minimize_output(gaps, size).value
-        hollow = {"marker": mark, "ms": 5, "mfc": "none"} if few else {}
-        ax.plot(gaps, best, color=colour, lw=1.4, ls=DASHES[2], **hollow)
+        hollow = mark if few else None
+        ax.plot(gaps, best, color=colour, lw=1.4, ls=DASHES[2], marker=hollow, ms=5, mfc="none")
         if bound:
             x = gaps[gaps > math.log(4 * size)]
             allowed = 2 * math.sqrt(size) * np.exp(-x / 2)
-            plus = {"marker": "_"} if few else {}
-            ax.plot(x, allowed, color=colour, lw=1.2, ls=DASHES[1], **plus)
+            ax.plot(x, allowed, color=colour, lw=1.2, ls=DASHES[1], marker="_" if few else None)
     _explain_dashes(ax, bound)
     ax.set_yscale("log")
     if gaps.size > 1:

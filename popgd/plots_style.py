@@ -53,7 +53,7 @@ def legend_of(ax: Axes) -> tuple[list[Any], list[str]]:
     """Handles and names for a legend, one of each name and look however often it was drawn."""
     kept: dict[tuple[str, str], tuple[Any, str]] = {}
     for handle, name in zip(*ax.get_legend_handles_labels()):
-        look = str(handle.get_color()) if hasattr(handle, "get_color") else ""
+        look = str(getattr(handle, "get_color", str)())
         kept.setdefault((name, look), (handle, name))
     return [handle for handle, _ in kept.values()], [name for _, name in kept.values()]
 
