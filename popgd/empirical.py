@@ -183,10 +183,10 @@ class EmpiricalRisk:
         weights = (alpha, beta) if delta is None else (alpha, beta, delta)
         return Evaluation(*self._over_batches(sums, lead, *weights))
 
-    def _by_cubes(self, lead: tuple[int, ...], *weights: np.ndarray | None) -> Evaluation:
+    def _by_cubes(self, lead: tuple[int, ...], *weights: Any) -> Evaluation:
         """Value and gradient of a stack of small equal batches."""
         many = len(self.batches)
-        rows = [None if w is None else w.reshape(-1, many, self.d) for w in weights]
+        rows: list[Any] = [None if w is None else w.reshape(-1, many, self.d) for w in weights]
         mass = np.array([b.total for b in self.batches])
         shape = (math.prod(lead) // many, many, self.d)
         value = np.empty(shape[:2])
@@ -194,7 +194,8 @@ class EmpiricalRisk:
         with quiet():
             for i in range(len(value)):
                 for where, cube in self._cubes:
-                    sums = cube.total(*(None if w is None else w[i, where] for w in rows))
+                    here: list[Any] = [None if w is None else w[i, where] for w in rows]
+                    sums = cube.total(*here)
                     value[i, where] = sums.value / mass[where]
                     by_alpha[i, where] = sums.alpha / mass[where, None]
                     by_beta[i, where] = sums.beta / mass[where, None]

@@ -65,8 +65,8 @@ class Block:
     def _see(self, occurs: np.ndarray) -> None:
         self._halves: list[Block] | None = None
         self.occurs = occurs
-        self.anywhere: np.ndarray = occurs.any(axis=0)
-        self.shared: np.ndarray = occurs.all(axis=0)
+        self.anywhere: Any = occurs.any(axis=0)
+        self.shared: Any = occurs.all(axis=0)
         self.complete = bool(self.anywhere.all())
 
     def _symbols(self, words: slice) -> np.ndarray:
