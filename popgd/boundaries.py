@@ -168,8 +168,10 @@ def _ends(d: int, epsilon: float, steps: float, eta3: float) -> list[float]:
     if a == 0 or not math.isfinite(a) or spread < 0:
         return []
     top = half + math.sqrt(spread)
+    if top == 0:
+        return []
     # the product of the roots is c/a: no cancellation
-    return [x for x in (c / top, top / a) if x > 0]
+    return [x for x in (c / top, top / a) if 0 < x < math.inf]
 
 
 def _kept(x: float, steps: float) -> float:

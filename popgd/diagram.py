@@ -102,7 +102,8 @@ def phase_diagram(
     The moments at one d come from a table in the gap, so a pixel is O(1) at any d and T.
     Where products of the rates overflow (beyond 1e150 or so) values are NaN and never proved.
     Source: Paper A.7; THEORY 5. Error: risk_3 proved (risk_3_bound, see
-    `popgd.diagram_proof`); the others estimated, as in `popgd.symmetric.three_phase`.
+    `popgd.diagram_proof`); the others estimated, as in `popgd.symmetric.three_phase`; the
+    accuracies 1e-11 where moments from the table (4e-12) decide.
 
     Examples
     --------

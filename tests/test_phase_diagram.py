@@ -317,6 +317,9 @@ def test_both_ends_of_the_rates_that_suffice():
     # at d = 10^12 and T = 10^12 the slow factor is e^-1, whose digits 1 - 1/(2(d-1)) has lost
     found, proved = ends(10**12, 0.1, 10**12)
     assert proved == [False, True]
+    # what is left of both directions underflows
+    assert np.isnan(ends(3, 0.1, 10**9)[0]).all()
+    assert np.isnan(ends(3, 1e-9, 1270)[0]).all()
     # any rate suffices in the limit
     assert np.isnan(ends(50, 0.01, math.inf)[0]).all()
 
