@@ -29,8 +29,9 @@ def cluster(workers=2):
     )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def client():
+    """A cluster of its own for every test: one whose workers were killed may take no more work."""
     from dask.distributed import Client
 
     with cluster() as real, Client(real) as found:
