@@ -84,9 +84,11 @@ class Block:
     def by_label(self) -> list[Block]:
         """The positive and the negative words, as views."""
         if self._halves is None:
-            self._halves = [self._view(0, self.positives), self._view(self.positives, self.size)]
-            for half, here in zip(self._halves, np.eye(2, dtype=bool), strict=True):
+            halves = [self._view(0, self.positives), self._view(self.positives, self.size)]
+            for half, here in zip(halves, np.eye(2, dtype=bool), strict=True):
                 half._see(self.occurs & here[:, None])
+            # kept when whole: another thread may ask meanwhile
+            self._halves = halves
         return self._halves
 
     def _view(self, lo: int, hi: int) -> Block:
