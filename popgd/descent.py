@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _validate as check
+from .objective import Evaluation
 from .plans import Phase, Plan
 from .recording import Recorder, Schedule, Snapshot
 from .starts import broadcast
@@ -84,14 +85,14 @@ class Descent:
     ----------
     objective : Objective
         Its task names the targets.
-    targets : list of int
+    targets : int array
         Coordinates of beta whose residual is carried.
     rates : mapping
         Step-size functions of the layers for phases without their own.
     """
 
     objective: Any
-    targets: list[int]
+    targets: np.ndarray
     rates: Rates
     rules: Rules
     recorder: Recorder
@@ -99,6 +100,8 @@ class Descent:
     phases: list[PhaseRecord] = field(default_factory=list)
     now: Snapshot = field(init=False)
 
+    # overflow is how divergence shows, and it is looked for after every step
+    @np.errstate(all="ignore")
     def run(self, plan: Plan) -> None:
         """Run every phase, or as many as the rules allow."""
         self._begin()
@@ -187,16 +190,14 @@ class Descent:
             return None
         if 2 * self.rules.schedule.count(phase.steps) >= phase.steps - 1:
             return None
-        with np.errstate(all="ignore"):
-            return closed(*self.now.point, rate)
+        return closed(*self.now.point, rate)
 
     def _leaps(self, number: int, leap: Callable[[int], Weights], steps: int) -> str:
         """An output phase in closed form, from record to record."""
         begin, t = self.now.step, 0
 
         def look(t: int) -> Snapshot:
-            with np.errstate(all="ignore"):
-                return self._look(begin + t, leap(t), gradient=False)
+            return self._look(begin + t, leap(t), gradient=False)
 
         while t < steps:
             low, t = t, int(min(self.rules.schedule.after(begin + t) - begin, steps))
@@ -224,43 +225,45 @@ class Descent:
         inner = 2 if heads else 1
         # in two coordinates the residual has a form that does not cancel
         own = getattr(self.objective, "residual_step", None)
-        with np.errstate(all="ignore"):
-            if "A" in sizes:
-                alpha = alpha - _over(sizes["A"], inner) * slope.alpha
-            if "O" in sizes:
-                move = _over(sizes["O"], inner) * slope.beta
-                if own is not None:
-                    residual = own(*self.now.point, sizes["O"])
-                else:
-                    total = move.sum(axis=-2) if heads else move
-                    residual = residual - total[..., self.targets]
-                beta = beta - move
-                if not heads:
-                    _together(beta, residual, self.targets)
+        if "A" in sizes:
+            alpha = alpha - _over(sizes["A"], inner) * slope.alpha
+        if "O" in sizes:
+            move = _over(sizes["O"], inner) * slope.beta
+            if own is not None:
+                residual = own(*self.now.point, sizes["O"])
+            else:
+                total = move.sum(axis=-2) if heads else move
+                residual = residual - total.take(self.targets, axis=-1)
+            beta = beta - move
+            if not heads:
+                _together(beta, residual, self.targets)
         self.now = self._look(self.now.step + 1, Weights(alpha, beta, residual), gradient)
 
     def _look(self, step: int, point: Weights, gradient: bool = True) -> Snapshot:
         """Evaluate `point`, with members that left the finite numbers put back where they were."""
-        inner = (2, 2, 1) if point.heads else (1, 1, 1)
-        finite = [
-            np.isfinite(part).all(axis=tuple(range(-own, 0))) for part, own in zip(point, inner)
-        ]
-        lost = self.now.lost | ~(finite[0] & finite[1] & finite[2])
-        if lost.any():
-            parts = zip(point, self.now.point, inner)
+        lost = self.now.lost
+        if np.count_nonzero(lost) or not all(map(check.finite, point)):
+            inner = (2, 2, 1) if point.heads else (1, 1, 1)
+            for part, own in zip(point, inner, strict=True):
+                lost = lost | ~np.isfinite(part).all(axis=tuple(range(-own, 0)))
+            parts = zip(point, self.now.point, inner, strict=True)
             point = Weights(*(np.where(_over(lost, own), old, new) for new, old, own in parts))
+        slope = self._evaluate(point, gradient)
+        value = np.asarray(slope.value, dtype=float)
+        if np.count_nonzero(lost) or not check.finite(value):
+            lost = lost | ~np.isfinite(value)
+            value = np.where(lost, math.inf, value)
+        return Snapshot(step, point, value, lost, slope if gradient else None)
+
+    def _evaluate(self, point: Weights, gradient: bool) -> Evaluation:
         alpha, beta, residual = point
-        slope: Any = None
-        # overflow is how divergence shows, and it is looked for just below
-        with np.errstate(all="ignore"):
-            if gradient:
-                slope = self.objective.value_and_gradient(alpha, beta, residual=residual)
-                value = slope.value
-            else:
-                value = self.objective.value(alpha, beta, residual=residual)
-        value = np.asarray(value, dtype=float)
-        lost = lost | ~np.isfinite(value)
-        return Snapshot(step, point, np.where(lost, math.inf, value), lost, slope)
+        quick = getattr(self.objective, "unchecked", None)
+        if quick is not None and beta.ndim == 1:
+            return quick(alpha, beta, residual, gradient)
+        if gradient:
+            return self.objective.value_and_gradient(alpha, beta, residual=residual)
+        value = self.objective.value(alpha, beta, residual=residual)
+        return Evaluation(value, None, None)
 
     def _stop(self, number: int) -> str | None:
         """Record the point if it is due; say whether the rules end the run here."""
@@ -292,10 +295,13 @@ class Descent:
 
 def _over(x: Any, inner: int) -> Any:
     """Batch-shaped numbers against arrays with `inner` more axes."""
-    return np.asarray(x)[(..., *(None,) * inner)]
+    x = np.asarray(x)
+    return x if x.ndim == 0 else x[(..., *(None,) * inner)]
 
 
-def _together(beta: np.ndarray, residual: np.ndarray, targets: Any) -> None:
+def _together(beta: np.ndarray, residual: np.ndarray, targets: np.ndarray) -> None:
     """Keep the two sums from drifting apart where a run goes far out and comes back."""
-    held, wanted = beta[..., targets], 2.0 + residual
-    beta[..., targets] = np.where(np.abs(held - wanted) > DRIFT, wanted, held)
+    held, wanted = beta.take(targets, axis=-1), 2.0 + residual
+    apart = held - wanted
+    if not check.within(apart, DRIFT):
+        beta[..., targets] = np.where(np.abs(apart) > DRIFT, wanted, held)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from .noise import Noise
 from .objective import Evaluation, OutputMinimum
 from .tier_words import TierRows
 from .tiers import Tiers
-from .word_blocks import Block, blocks, forward, quiet
+from .word_blocks import Block, blocks, quiet
 from .word_counts import check_task
 from .word_cube import cubes
 from .word_kernel import attended, correction, total
@@ -76,7 +76,7 @@ class EmpiricalRisk:
         self.d = self.batches[0].d
         self.task: Any = _common_task(self.batches) if task is None else task
         check_task(self.task, self.d)
-        self._targets = [] if self.task is None else list(self.task.targets)
+        self._targets = np.array([] if self.task is None else self.task.targets, dtype=np.intp)
         self._cubes = cubes(self.batches)
 
     def __repr__(self) -> str:
@@ -128,14 +128,14 @@ class EmpiricalRisk:
         alpha = _spread(alpha, lead)
         rows = alpha.reshape(-1, self.d)
         beta = np.empty(rows.shape)
-        residual = np.empty((len(rows), len(self._targets)))
+        residual = np.empty((len(rows), self._targets.size))
         for i in range(len(rows)):
             k = i % len(self.batches)
             found = minimum(self._blocks[k], rows[i], self.batches[k].total, self._targets)
             beta[i], residual[i] = found
         beta = beta.reshape(*lead, self.d)
-        residual = residual.reshape(*lead, -1) if self._targets else np.empty((*lead, 0))
-        known = residual if self._targets else None
+        residual = residual.reshape(*lead, self._targets.size)
+        known = residual if self._targets.size else None
         value = self._evaluate(alpha, beta, known, gradient=False)[0]
         return OutputMinimum(value, beta, residual)
 
@@ -151,13 +151,13 @@ class EmpiricalRisk:
         """
         from .empirical_noise import empirical_noise
 
-        alpha, beta, residual, lead = self._check(alpha, beta, residual)
+        alpha, beta, delta, lead = self._check(alpha, beta, residual)
         if lead or self.stacked:
             remedy = f"pass shape ({self.d},) and a single batch, or loop"
             raise check.refuse("alpha, beta", lead, "the variance takes one pair", remedy)
-        delta = correction(beta, residual, self._targets)
         return empirical_noise(self._blocks[0], alpha, beta, delta, self.batches[0].total)
 
+    @quiet()
     def accuracy(self, alpha: Any, beta: Any, residual: Any = None) -> Any:
         """Fraction of the words, by weight, with sign f = y; f = 0 counts as -1.
 
@@ -171,17 +171,24 @@ class EmpiricalRisk:
         alpha, beta, _, lead = self._check(alpha, beta, residual)
         return self._over_batches(_correct, lead, alpha, beta - 1.0)[0]
 
+    @quiet()
     def _evaluate(self, alpha: Any, beta: Any, residual: Any, gradient: bool) -> Evaluation:
-        alpha, beta, residual, lead = self._check(alpha, beta, residual)
-        delta = correction(beta, residual, self._targets)
+        alpha, beta, delta, lead = self._check(alpha, beta, residual)
         if self._cubes and not isinstance(alpha, TierRows):
             return self._by_cubes(lead, alpha, beta, delta)
+        sums = partial(total, gradient=gradient)
+        return Evaluation(*self._over_batches(sums, lead, alpha, beta, delta))
 
-        def sums(words: list[Block], a: Any, b: np.ndarray, c: np.ndarray | None = None) -> Any:
-            return total(words, a, b, c, gradient)
+    def unchecked(self, alpha: Any, beta: Any, residual: Any, gradient: bool = True) -> Evaluation:
+        """Value and gradient at finite float64 vectors of shape (d,), as training asks for them.
 
-        weights = (alpha, beta) if delta is None else (alpha, beta, delta)
-        return Evaluation(*self._over_batches(sums, lead, *weights))
+        For callers that have checked the weights and ignore floating-point errors.
+        """
+        if self.stacked:
+            return self._evaluate(alpha, beta, residual, gradient)
+        delta = correction(beta, residual, self._targets)
+        sums = self._summed(partial(total, gradient=gradient), 0, (alpha, beta, delta))
+        return Evaluation(*(x / self.batches[0].total for x in sums))
 
     def _by_cubes(self, lead: tuple[int, ...], *weights: Any) -> Evaluation:
         """Value and gradient of a stack of small equal batches."""
@@ -191,14 +198,13 @@ class EmpiricalRisk:
         shape = (math.prod(lead) // many, many, self.d)
         value = np.empty(shape[:2])
         by_alpha, by_beta = np.empty(shape), np.empty(shape)
-        with quiet():
-            for i in range(len(value)):
-                for where, cube in self._cubes:
-                    here: list[Any] = [None if w is None else w[i, where] for w in rows]
-                    sums = cube.total(*here)
-                    value[i, where] = sums.value / mass[where]
-                    by_alpha[i, where] = sums.alpha / mass[where, None]
-                    by_beta[i, where] = sums.beta / mass[where, None]
+        for i in range(len(value)):
+            for where, cube in self._cubes:
+                here: list[Any] = [None if w is None else w[i, where] for w in rows]
+                sums = cube.total(*here)
+                value[i, where] = sums.value / mass[where]
+                by_alpha[i, where] = sums.alpha / mass[where, None]
+                by_beta[i, where] = sums.beta / mass[where, None]
         vector = (*lead, self.d)
         return Evaluation(value.reshape(lead), by_alpha.reshape(vector), by_beta.reshape(vector))
 
@@ -206,26 +212,21 @@ class EmpiricalRisk:
         """sums(blocks, *rows) / total for every batch and chunk of rows, put in shape."""
         many = len(self.batches)
         if lead == ():
-            return self._once(sums, weights)
-        rows = [w.reshape(-1, many, self.d) for w in weights]
+            value, *slopes = self._summed(sums, 0, weights)
+            mass = self.batches[0].total
+            return [float(value / mass), *(x / mass for x in slopes)]
+        rows: list[Any] = [None if w is None else w.reshape(-1, many, self.d) for w in weights]
         parts: list[list[np.ndarray]] = []
-        with quiet():
-            step = 1 if len(rows[0]) < FEW else MANY
-            for lo in range(0, len(rows[0]), step):
-                for k in range(many):
-                    chunk = [w[lo : lo + step, k] for w in rows]
-                    mass = self.batches[k].total
-                    parts.append([x / mass for x in self._summed(sums, k, chunk)])
+        step = 1 if len(rows[0]) < FEW else MANY
+        for lo in range(0, len(rows[0]), step):
+            here = lo if step == 1 else slice(lo, lo + step)
+            for k in range(many):
+                found = self._summed(sums, k, [None if w is None else w[here, k] for w in rows])
+                mass = self.batches[k].total
+                parts.append([(x[None] if step == 1 else x) / mass for x in found])
         return [self._shaped([part[i] for part in parts], lead) for i in range(len(parts[0]))]
 
-    def _once(self, sums: Any, weights: Sequence[Any]) -> list[Any]:
-        """The same for one batch and one row: what a training step asks."""
-        with quiet():
-            first, *rest = self._summed(sums, 0, [w.reshape(1, self.d) for w in weights])
-            mass = self.batches[0].total
-            return [float(first[0] / mass), *(x[0] / mass for x in rest)]
-
-    def _summed(self, sums: Any, k: int, chunk: list[Any]) -> Any:
+    def _summed(self, sums: Any, k: int, chunk: Sequence[Any]) -> Any:
         if self._shares[k] is None:
             return sums(self._blocks[k], *chunk)
         return summed(sums, self._shares[k], *chunk)
@@ -284,6 +285,7 @@ class EmpiricalRisk:
         return lead
 
     def _check(self, alpha: Any, beta: Any, residual: Any) -> tuple[Any, Any, Any, tuple[int, ...]]:
+        """alpha, beta and its `correction` by the residual, all with batch axes `lead`."""
         alpha = self._attention(alpha)
         beta = check.weights("beta", beta, self.d)
         shapes = [alpha.shape[:-1], beta.shape[:-1]]
@@ -291,11 +293,11 @@ class EmpiricalRisk:
             if self.task is None:
                 rule = "belongs to targets, and the batch has no task"
                 raise check.refuse("residual", residual, rule, "pass EmpiricalRisk(batch, task)")
-            residual = check.weights("residual", residual, len(self._targets))
-            check.same_weight("residual", beta[..., self._targets], residual)
+            residual = check.weights("residual", residual, self._targets.size)
             shapes.append(residual.shape[:-1])
         lead = self._lead(*shapes)
-        return _spread(alpha, lead), _spread(beta, lead), _spread(residual, lead), lead
+        alpha, beta, residual = (_spread(x, lead) for x in (alpha, beta, residual))
+        return alpha, beta, correction(beta, residual, self._targets), lead
 
 
 def _spread(x: Any, lead: tuple[int, ...]) -> Any:
@@ -306,9 +308,9 @@ def _spread(x: Any, lead: tuple[int, ...]) -> Any:
 
 
 def _correct(words: list[Block], alpha: Any, margin: np.ndarray) -> list[np.ndarray]:
-    right = np.zeros(len(margin))
+    right = np.zeros(margin.shape[:-1])
     for seen in attended(words, alpha):
-        above = forward(seen.floats, seen.a * margin[seen.row]) > 0
+        above = seen.forward([a * margin[seen.row] for a in seen.a]) > 0
         positive = np.arange(seen.block.size) < seen.block.positives
         good = above == positive
         if seen.skip is not None:

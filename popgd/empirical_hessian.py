@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _validate as check
 from .errors import NotAvailable
-from .word_blocks import Block, backward, forward, quiet
+from .word_blocks import Block, quiet
 from .word_kernel import Attended, attended
 
 __all__ = ["EmpiricalHessian"]
@@ -38,7 +38,7 @@ class EmpiricalHessian:
 
     def __init__(self, words: list[Block], alpha: Any, total: float):
         # a copy: the caller's array may move on
-        self._words, self._alpha, self._total = words, alpha[None].copy(), total
+        self._words, self._alpha, self._total = words, alpha.copy(), total
         self.shape = (alpha.size, alpha.size)
 
     def __repr__(self) -> str:
@@ -57,9 +57,10 @@ class EmpiricalHessian:
         rows = np.atleast_2d(x.T)
         out = np.zeros(rows.shape)
         for seen in self._seen():
-            inner = forward(seen.floats, rows * seen.a)
-            inner *= _square(seen)
-            out += seen.a * backward(seen.floats, inner)
+            inner = seen.forward([rows * a for a in seen.a])
+            inner *= seen.weights() / seen.normaliser**2
+            for a, sums in zip(seen.a, seen.backward(inner), strict=True):
+                out += a * sums
         out /= self._total
         return out[0] if x.ndim == 1 else out.T
 
@@ -72,11 +73,11 @@ class EmpiricalHessian:
             )
         out = np.zeros(self.shape)
         for seen in self._seen():
-            root = np.sqrt(_square(seen))
-            counts = seen.floats if not seen.block.sparse else seen.floats.toarray().T
-            gamma = counts * root
-            # gamma gamma^T of one array with itself is a symmetric product: half the work
-            out += np.outer(seen.a[0], seen.a[0]) * (gamma @ gamma.T)
+            root = np.sqrt(seen.weights()) / seen.normaliser
+            for side, counts, a in zip(seen.sides, seen.dense(), seen.a, strict=True):
+                scaled = counts * root[side.words]
+                # of one array with itself it is a symmetric product: half the work
+                out += np.outer(a, a) * (scaled @ scaled.T)
         return out / self._total
 
     @property
@@ -98,14 +99,6 @@ class EmpiricalHessian:
         rows = np.atleast_2d(b.T)
         out = scaled_solver(self._dense)(rows.T)
         return out[:, 0] if b.ndim == 1 else out
-
-
-def _square(seen: Attended) -> np.ndarray:
-    """w / S^2 of each word of one attention vector, shape (n,), zero where skipped."""
-    out = seen.normaliser[0] ** -2.0
-    if seen.skip is not None:
-        out[seen.skip[0]] = 0.0
-    return out if seen.block.weights is None else out * seen.block.weights
 
 
 def scaled_solver(matrix: np.ndarray) -> Any:

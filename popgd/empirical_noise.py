@@ -24,21 +24,17 @@ def empirical_noise(
     means keeps its digits. Error: rounding.
     """
     d = beta.size
-    weights = beta[None], None if delta is None else delta[None]
-    sums = total(words, alpha[None], *weights, gradient=True)
-    loss = float(sums.value[0] / mass)
-    mean = np.concatenate([sums.alpha[0], sums.beta[0]]) / mass
+    sums = total(words, alpha, beta, delta, gradient=True)
+    loss = float(sums.value / mass)
+    mean = np.concatenate([sums.alpha, sums.beta]) / mass
     variance, products = 0.0, np.zeros((2 * d, 2 * d))
     narrow = (part for block in words for part in block.parts(max(WIDTH // d, 64)))
-    for seen in attended(narrow, alpha[None]):
-        r, rho, e = residuals(seen, *weights)
-        floats = seen.floats if not seen.block.sparse else seen.floats.toarray().T
-        by_beta = floats * (seen.a.T * (r / seen.normaliser))
-        slopes = np.concatenate([by_beta * (e.T - rho), by_beta]) - mean[:, None]
-        weight = np.ones(seen.block.size) if seen.block.weights is None else seen.block.weights
-        if seen.skip is not None:
-            weight = weight * ~seen.skip[0]
-        variance += float(weight @ (r[0] ** 2 / 2 - loss) ** 2)
+    for seen in attended(narrow, alpha):
+        r, rho, e = residuals(seen, beta, delta)
+        by_beta = seen.gamma() * r
+        slopes = np.concatenate([by_beta * (seen.by_word(e) - rho), by_beta]) - mean[:, None]
+        weight = seen.weights()
+        variance += float(weight @ (r**2 / 2 - loss) ** 2)
         root = slopes * np.sqrt(weight)
         products += root @ root.T
     products /= mass

@@ -27,14 +27,14 @@ Solver = Callable[[np.ndarray], np.ndarray]
 
 
 def minimum(
-    words: list[Block], alpha: Any, mass: float, targets: list[int]
+    words: list[Block], alpha: Any, mass: float, targets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """A minimiser beta (d,) and its residual beta - 2 on the targets.
 
     Newton steps on a quadratic: the first solves it, the others repair rounding, because the
     gradient is computed from the words each time. Kept only while they lower the risk.
     """
-    occurs = np.any([block.anywhere for block in words], axis=0)
+    occurs = np.any([block.occurs for block in words], axis=0)
     if not isinstance(alpha, TierRows):
         occurs &= np.isfinite(alpha)
     delta, solver = _first(words, alpha, mass, targets, occurs)
@@ -52,18 +52,18 @@ def minimum(
 
 
 def _look(
-    words: list[Block], alpha: Any, mass: float, targets: list[int], delta: np.ndarray
+    words: list[Block], alpha: Any, mass: float, targets: np.ndarray, delta: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Risk and its gradient at beta = 2 on the targets + delta."""
     beta = delta.copy()
     beta[targets] += 2.0
-    known = correction(beta[None], delta[targets], targets)
-    sums = total(words, alpha[None], beta[None], known, gradient=True)
-    return float(sums.value[0] / mass), sums.beta[0] / mass
+    known = correction(beta, delta[targets], targets)
+    sums = total(words, alpha, beta, known, gradient=True)
+    return float(sums.value / mass), sums.beta / mass
 
 
 def _first(
-    words: list[Block], alpha: Any, mass: float, targets: list[int], occurs: np.ndarray
+    words: list[Block], alpha: Any, mass: float, targets: np.ndarray, occurs: np.ndarray
 ) -> tuple[np.ndarray, Solver]:
     """A first solution and a solver for Newton steps, on the symbols that occur."""
     delta = np.zeros(alpha.size)
@@ -85,7 +85,7 @@ def _first(
 
 
 def _by_orthogonal_factors(
-    words: list[Block], alpha: Any, targets: list[int], occurs: np.ndarray, mass: float
+    words: list[Block], alpha: Any, targets: np.ndarray, occurs: np.ndarray, mass: float
 ) -> tuple[np.ndarray, Solver]:
     """Without squaring the condition number: QR block by block, then an SVD of the factor.
 
@@ -112,17 +112,14 @@ def _by_orthogonal_factors(
     return delta, solver
 
 
-def _rows(words: list[Block], alpha: Any, targets: list[int], occurs: np.ndarray) -> Iterator[Any]:
+def _rows(words: list[Block], alpha: Any, targets: np.ndarray, occurs: np.ndarray) -> Iterator[Any]:
     """Rows sqrt(w) [gamma, h] of the least-squares problem, block by block."""
     others = np.ones(alpha.size, dtype=bool)
     others[targets] = False
-    for seen in attended(words, alpha[None]):
-        counts = seen.floats if not seen.block.sparse else seen.floats.toarray().T
-        gamma = (counts / seen.normaliser[0]) * seen.a[0][:, None]
+    for seen in attended(words, alpha):
+        gamma = seen.gamma()
         m = seen.block.positives
         goal = np.concatenate(
             [2 * gamma[others, :m].sum(axis=0), -2 * gamma[targets, m:].sum(axis=0)]
         )
-        weight = np.ones(seen.block.size) if seen.block.weights is None else seen.block.weights
-        root = np.sqrt(weight if seen.skip is None else weight * ~seen.skip[0])
-        yield (np.vstack([gamma[occurs], goal]) * root).T
+        yield (np.vstack([gamma[occurs], goal]) * np.sqrt(seen.weights())).T

@@ -131,16 +131,16 @@ def train(
     if symmetric and route != "general":
         model: Any = Reduced(task.d)
         start = model.start(alpha, beta, residual, task.target)
-        targets, taken, gaps = [0], "symmetric", model.gaps
+        targets, taken, gaps = (0,), "symmetric", model.gaps
         recorder = Recorder(gaps, model.accuracy if accuracy else None)
     else:
-        model, targets, taken = exact(descended), list(task.targets), "general"
+        model, targets, taken = exact(descended), task.targets, "general"
         start = start_of(task, alpha, beta, residual, has_heads(model))
         recorder = _recorder(task, model, monitor, accuracy)
     recorder.keep_weights = bool(keep_weights)
     start = _spread(start, step_sizes, learning_rate)
     _afford(plan, rules, start, recorder.keep_weights)
-    descent = Descent(model, targets, step_sizes, rules, recorder, start)
+    descent = Descent(model, np.array(targets, dtype=np.intp), step_sizes, rules, recorder, start)
     about = {"path": taken, "plan": plan.to_string(), "task": repr(task)}
     about |= {"d": task.d, "targets": tuple(task.targets)}
     return _finish(descent, plan, about)

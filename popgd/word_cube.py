@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .word_blocks import Block
-from .word_kernel import SMALL, Sums, tiny, total
+from .word_kernel import SMALL, Sums, total
 from .wordbatch import WordBatch
 
 __all__ = ["Cube", "cubes"]
@@ -58,7 +58,9 @@ class Cube:
         products = np.concatenate([a, a * e], axis=1) @ self.counts.swapaxes(1, 2)
         normaliser = np.where(self.positive, products[:, 0], products[:, 1])
         small = ~(normaliser >= SMALL).all(axis=-1)
-        small |= tiny(beta - 2.0, c[:, 0]) | tiny(beta, c[:, 1])
+        for label, v in enumerate((beta - 2.0, beta)):
+            # c + rho could cancel
+            small |= np.abs(v).min(axis=-1) < SMALL * np.abs(c[:, label, 0])
         normaliser[small] = 1.0
         rho = np.where(self.positive, products[:, 2], products[:, 3]) / normaliser
         r = rho + np.where(self.positive, c[:, 0], c[:, 1])
@@ -68,11 +70,9 @@ class Cube:
         u, t = back[:, :2], back[:, 2:]
         sums = Sums(np.vecdot(r, weighted) / 2, (a * (e * u - t)).sum(axis=1), (a * u).sum(axis=1))
         for k in np.flatnonzero(small):
-            one = slice(k, k + 1)
-            words = [self._block(int(k))]
-            exact = total(words, alpha[one], beta[one], correction[one], gradient=True)
+            exact = total([self._block(int(k))], alpha[k], beta[k], correction[k], gradient=True)
             for whole, part in zip(sums, exact, strict=True):
-                whole[k] = part[0]
+                whole[k] = part
         return sums
 
     def _block(self, k: int) -> Block:

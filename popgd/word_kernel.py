@@ -11,31 +11,32 @@ label cancels,
 which is THEORY 6 with beta shifted by beta_k: v_i - r = e_i - rho exactly, so no digit is lost
 when attention sits on k (rho is then tiny) nor when every residual is. Rounding of dL/dalpha_i is
 relative to the sum of w |r| gamma_i (|v_i - c| + |v_i - r|). Where some |v_i| is tiny beside |c|,
-so that c + rho may cancel, r is summed as v . gamma. Words of the two labels go together unless
-attention sits on symbols of one label only. Output weights are beta + delta, two numbers that are
-never added: delta is what a residual knows beyond beta's last digit.
+so that c + rho may cancel, r is summed as v . gamma. Words of the two labels share k unless
+attention sits on symbols of one label only; whatever is as long as the words is computed for both
+at once in any case. Output weights are beta + delta, two numbers that are never added: delta is
+what a residual knows beyond beta's last digit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _validate as check
 from .tier_words import TierRows, by_tier
-from .word_blocks import Block, backward, forward, words
+from .word_blocks import Block, Side
 
-__all__ = ["Attended", "Sums", "attended", "correction", "residuals", "tiny", "total"]
+__all__ = ["Attended", "Sums", "attended", "correction", "residuals", "total"]
 
 # Words with S below this hold no symbol of large attention: they are evaluated as a block of
 # their own, with their own k. That keeps R finite, and v_i - r to 13 digits. A |v_i| smaller than
 # |c| by as much is tiny: c + rho could cost a residual more than three digits.
 SMALL = 2.0**-10
 
-# Labels whose largest attentions differ by more than this factor's logarithm are seen apart: each
-# has its own k then, and most words of one would be below SMALL with the other's.
+# Labels whose largest attentions differ by more than this factor's logarithm have a reference
+# each: most words of one would be below SMALL with the other's.
 APART = np.log(8.0)
 
 # Entries of a (B, n) array that keeps B > 1 products fast (measured).
@@ -43,7 +44,7 @@ WIDTH = 2**16
 
 
 class Sums(NamedTuple):
-    """Weighted sums over words of r^2 / 2 and its gradients, for B weight vectors."""
+    """Weighted sums over words of r^2 / 2, shape (...), and its gradients, shape (..., d)."""
 
     value: np.ndarray
     alpha: np.ndarray
@@ -51,165 +52,240 @@ class Sums(NamedTuple):
 
 
 class Attended(NamedTuple):
-    """One block seen with the attention of B weight vectors.
+    """One block seen with the attention of one weight vector, or of B of them.
 
     Attributes
     ----------
-    row : slice
-        Which of the weight vectors.
+    row : index
+        Which of the weight vectors: all, or one of B.
     block : Block
-    floats : array of shape (d, n) or csr_array
-        Counts.
-    a : array of shape (B, d)
+    sides : list of Side
+        The words by reference symbol; lists below have an entry for each side.
+    floats : list of array of shape (d, m) or csr_array of shape (m, d)
+        Counts of the m words.
+    a : list of array of shape (..., d)
         exp(alpha - alpha_k), zero for symbols that do not occur.
-    top : int array of shape (B,)
+    top : list of int or of int array of shape (B,)
         k, the symbol of largest attention.
-    normaliser : array of shape (B, n)
+    normaliser : array of shape (..., n)
         S, with 1 where `skip`.
-    skip : bool array of shape (B, n), or None
+    skip : bool array of shape (..., n), or None
         Words that come in a later block.
     """
 
-    row: slice
+    row: Any
     block: Block
-    floats: Any
-    a: np.ndarray
-    top: np.ndarray
+    sides: list[Side]
+    floats: list[Any]
+    a: list[np.ndarray]
+    top: list[Any]
     normaliser: np.ndarray
     skip: np.ndarray | None
 
+    def forward(self, rows: Sequence[np.ndarray]) -> np.ndarray:
+        """Rows (..., d) of each side times the counts of its words: (..., n)."""
+        return _forward(self.block, self.sides, self.floats, rows)
+
+    def backward(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Rows (..., n) times the transposed counts of each side's words: arrays (..., d)."""
+        if self.block.sparse:
+            return [(self.floats[0].T @ rows.T).T]
+        return [rows[..., side.words] @ counts.T for side, counts in zip(self.sides, self.floats)]
+
+    def by_word(self, rows: Sequence[np.ndarray]) -> np.ndarray:
+        """A row (d,) of each side as a column for each of its words: (d, n)."""
+        sizes = [side.words.stop - side.words.start for side in self.sides]
+        return np.repeat(np.stack(rows, axis=1), sizes, axis=1)
+
+    def dense(self) -> list[np.ndarray]:
+        """Counts of the words of each side as arrays (d, m)."""
+        return [x.toarray().T if self.block.sparse else x for x in self.floats]
+
+    def gamma(self) -> np.ndarray:
+        """Attention that every word pays to each symbol, of one weight vector: (d, n)."""
+        shares = [x * a[:, None] for x, a in zip(self.dense(), self.a, strict=True)]
+        return np.concatenate(shares, axis=1) / self.normaliser
+
+    def weights(self) -> np.ndarray:
+        """Weights of the words, zero where skipped, of one weight vector: (n,)."""
+        own = self.block.weights
+        weights = np.ones(self.block.size) if own is None else own
+        return weights if self.skip is None else weights * ~self.skip
+
 
 def attended(blocks: Iterable[Block], alpha: Any) -> Iterator[Attended]:
-    """Every word of `blocks` once for each row of `alpha` (B, d), with S >= 2^-10.
+    """Every word of `blocks` once for `alpha` (d,) or each row of (B, d), with S >= 2^-10.
 
-    Rows of tiers come one at a time, words in groups that attend to the same tier.
+    Tiers come one row at a time, words in groups that attend to the same tier.
 
     Raises
     ------
     BadParameter
         When all symbols of a word have alpha = -inf.
     """
+    every = ... if len(alpha.shape) == 1 else range(len(alpha))
     if isinstance(alpha, TierRows):
-        for b in range(len(alpha)):
+        for b in [every] if every is ... else every:
             for block, level in by_tier(blocks, alpha.tier[b], alpha.offset[b]):
-                for seen in attended([block], level[None]):
-                    yield seen._replace(row=slice(b, b + 1))
+                for seen in attended([block], level):
+                    yield seen._replace(row=b)
         return
     # many weight vectors: narrow pieces, so that arrays of (B, n) stay in the cache
-    width = max(WIDTH // len(alpha), 256) if len(alpha) > 1 else 2**62
+    width = 2**62 if every is ... else max(WIDTH // len(alpha), 256)
     for piece in (part for block in blocks for part in block.parts(width)):
-        pending = [(piece, slice(0, len(alpha)))]
+        pending: list[tuple[Block, Any]] = [(piece, ...)]
         while pending:
             block, row = pending.pop()
             seen = _attend(block, alpha[row], row)
-            if seen is None:
-                pending += [(half, row) for half in block.by_label()]
-                continue
             if seen.skip is not None:
-                for b in np.flatnonzero(seen.skip.any(axis=-1)):
-                    only = slice(row.start + int(b), row.start + int(b) + 1)
-                    pending.append((block.take(seen.skip[b]), only))
+                if seen.skip.ndim == 1:
+                    pending.append((block.take(seen.skip), row))
+                else:
+                    late = np.flatnonzero(seen.skip.any(axis=-1))
+                    pending += [(block.take(seen.skip[b]), b) for b in late]
             yield seen
 
 
-def _attend(block: Block, alpha: np.ndarray, row: slice) -> Attended | None:
-    """The block under its own references; None when its labels need a reference each."""
-    masked = alpha if block.complete else np.where(block.anywhere, alpha, -np.inf)
-    top = masked.argmax(axis=-1)
-    peak = _pick(masked, top)
-    if peak.min() == -np.inf:
+def _attend(block: Block, alpha: np.ndarray, row: Any) -> Attended:
+    """The block with its attention, each side under its own reference."""
+    sides, a, top = _sides(block, alpha), [], []
+    for side in sides:
+        logits = alpha + side.absent
+        k = logits.argmax(axis=-1)
+        logits -= _pick(logits, k)
+        a.append(np.exp(logits, out=logits))
+        top.append(k)
+    floats = block.floats(sides)
+    normaliser = _forward(block, sides, floats, a)
+    if _least(normaliser) >= SMALL:
+        return Attended(row, block, sides, floats, a, top, normaliser, None)
+    if np.isnan(a).any():
         raise check.refuse(
             "alpha", -np.inf, "all symbols of a word have alpha = -inf, so it has no attention",
             "keep one symbol of every word finite",
         )  # fmt: skip
-    if block.mixed and not block.shared[top].all() and _apart(block, alpha, peak):
-        return None
-    a = np.exp(masked - peak)
-    floats = block.floats()
-    normaliser = forward(floats, a)
-    # S is at least the smallest a, which is the shorter array
-    if (block.complete and a.min() >= SMALL) or normaliser.min() >= SMALL:
-        return Attended(row, block, floats, a, top, normaliser, None)
     skip = normaliser < SMALL
-    return Attended(row, block, floats, a, top, np.where(skip, 1.0, normaliser), skip)
+    normaliser[skip] = 1.0
+    return Attended(row, block, sides, floats, a, top, normaliser, skip)
 
 
-def _apart(block: Block, alpha: np.ndarray, peak: np.ndarray) -> bool:
-    """Whether the symbols that words of both labels hold draw far less attention than the peak."""
-    near = np.where(block.shared, alpha, -np.inf).max(axis=-1, keepdims=True)
-    return bool((peak - near > APART).any())
+def _sides(block: Block, alpha: np.ndarray) -> list[Side]:
+    """One reference symbol for both labels, or two where they would be far apart."""
+    if block.together is block.apart:
+        return block.apart
+    logits = alpha + block.together[0].absent
+    k = logits.argmax(axis=-1)
+    if not np.count_nonzero(block.private[k]):
+        return block.together
+    near = np.maximum.reduce(alpha + block.private, axis=-1, keepdims=True)
+    # NaN, where neither label has any attention, is for the labels to refuse
+    return block.together if np.all(_pick(logits, k) - near <= APART) else block.apart
 
 
-def _pick(rows: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """One entry of each row, shape (B, 1)."""
-    if len(rows) == 1:
-        # a view: this runs at every step of every training run
-        k = int(column[0])
-        return rows[:, k : k + 1]
-    return rows[np.arange(len(rows)), column][:, None]
+def _forward(
+    block: Block, sides: Sequence[Side], floats: Sequence[Any], rows: Sequence[np.ndarray]
+) -> np.ndarray:
+    if block.sparse:
+        return (floats[0] @ rows[0].T).T
+    out = np.empty((*rows[0].shape[:-1], block.size))
+    for side, counts, row in zip(sides, floats, rows):
+        np.matmul(row, counts, out=out[..., side.words])
+    return out
 
 
-class Residuals(NamedTuple):
-    """r (B, n), zero on skipped words; rho (B, n); e (B, d)."""
-
-    r: np.ndarray
-    rho: np.ndarray
-    e: np.ndarray
+def _least(x: np.ndarray) -> Any:
+    """The smallest entry, by the shortest way: NaN if there is one."""
+    return np.minimum.reduce(x, axis=None)
 
 
-def correction(beta: np.ndarray, residual: Any, targets: list[int]) -> np.ndarray | None:
+def _pick(rows: np.ndarray, k: Any) -> Any:
+    """Entry k of one vector, or of each row as a column."""
+    return rows[k] if rows.ndim == 1 else rows[np.arange(len(rows)), k][:, None]
+
+
+def correction(beta: np.ndarray, residual: Any, targets: np.ndarray) -> np.ndarray | None:
     """delta of shape (..., d): residual - (beta - 2) on the targets; None without a residual.
 
     Zero where |beta| < 1, as the rounding of beta - 2 then says less than beta does.
+
+    Raises
+    ------
+    BadParameter
+        When delta is more than rounding.
     """
     if residual is None:
         return None
-    delta, held = np.zeros(beta.shape), beta[..., targets]
-    delta[..., targets] = np.where(np.abs(held) < 1, 0.0, residual - (held - 2.0))
+    delta, held = np.zeros(beta.shape), beta.take(targets, axis=-1)
+    known = residual - (held - 2.0)
+    if not check.within(known, check.SAME):
+        check.same_weight("residual", held, residual)
+    # by columns, which is fast for a single vector
+    delta.T[targets] = (known * (np.abs(held) >= 1)).T
     return delta
 
 
-def residuals(seen: Attended, beta: np.ndarray, delta: np.ndarray | None) -> Residuals:
-    """Residuals of output weights beta + delta, of shape (B, d)."""
-    below = _pick(beta, seen.top)
-    above, e = below - 2.0, beta - below
-    if delta is not None:
-        known = _pick(delta, seen.top)
-        above = above + known
-        e += delta - known
-    rho = forward(seen.floats, seen.a * e)
+def residuals(
+    seen: Attended, beta: np.ndarray, delta: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """r (..., n), zero on skipped words, rho (..., n) and e (..., d) of each side.
+
+    Output weights are beta + delta, of shape (..., d).
+    """
+    e, c, weighted, cancels = [], [], [], False
+    for side, a, k in zip(seen.sides, seen.a, seen.top):
+        held = _pick(beta, k)
+        off, known = beta - held, 0.0
+        if delta is not None:
+            known = _pick(delta, k)
+            off += delta - known
+        e.append(off)
+        weighted.append(a * off)
+        for words, shift in side.labels:
+            own = held - shift
+            cancels = cancels or _tiny(beta - shift, own)
+            c.append((words, own + known))
+    rho = seen.forward(weighted)
     rho /= seen.normaliser
-    m, n = seen.block.positives, seen.block.size
-    if (m < n and tiny(beta, below).any()) or (m > 0 and tiny(beta - 2.0, above).any()):
+    if cancels:
         r = _summed(seen, beta, delta)
     else:
         r = np.empty(rho.shape)
-        np.add(rho[:, :m], above, out=r[:, :m])
-        np.add(rho[:, m:], below, out=r[:, m:])
+        for words, own in c:
+            np.add(rho[..., words], own, out=r[..., words])
     if seen.skip is not None:
         r[seen.skip] = 0.0
-    return Residuals(r, rho, e)
+    return r, rho, e
 
 
-def tiny(v: np.ndarray, c: np.ndarray) -> Any:
-    """Rows of v (B, d) with some |v_i| far below |c|, c of shape (B, 1)."""
-    return np.abs(v).min(axis=-1) < SMALL * np.abs(c[:, 0])
+def _tiny(v: np.ndarray, c: Any) -> bool:
+    """Whether some |v_i| (..., d) is far below |c|, a number or (..., 1)."""
+    v = np.abs(v)
+    if v.ndim == 1:
+        return v[v.argmin()] < SMALL * abs(c)
+    return bool((v < SMALL * np.abs(c)).any())
 
 
 def _summed(seen: Attended, beta: np.ndarray, delta: np.ndarray | None) -> np.ndarray:
     """v . gamma, right to rounding of its largest term."""
-    positive = beta - 2.0 if delta is None else (beta - 2.0) + delta
-    m = seen.block.positives
-    parts = ((positive, slice(0, m)), (beta, slice(m, None)))
-    sums = [forward(words(seen.floats, part), seen.a * v) for v, part in parts]
-    return np.concatenate(sums, axis=1) / seen.normaliser
+    r = np.empty(seen.normaliser.shape)
+    for side, counts, a in zip(seen.sides, seen.floats, seen.a, strict=True):
+        for words, shift in side.labels:
+            v = beta - shift if delta is None else (beta - shift) + delta
+            if seen.block.sparse:
+                r = (counts @ (a * v).T).T
+            else:
+                first = words.start - side.words.start
+                part = counts[:, first : first + words.stop - words.start]
+                np.matmul(a * v, part, out=r[..., words])
+    r /= seen.normaliser
+    return r
 
 
 def total(
     blocks: Iterable[Block], alpha: Any, beta: np.ndarray, delta: np.ndarray | None, gradient: bool
 ) -> Sums:
-    """Sums over all words at attention weights alpha and output weights beta + delta, (B, d)."""
-    value = np.zeros(len(beta))
+    """Sums over all words at attention alpha and output weights beta + delta, (d,) or (B, d)."""
+    value = np.zeros(beta.shape[:-1])
     by_alpha, by_beta = np.zeros(beta.shape), np.zeros(beta.shape)
     for seen in attended(blocks, alpha):
         row = seen.row
@@ -219,11 +295,16 @@ def total(
         value[row] += np.vecdot(r, weighted) / 2
         if not gradient:
             continue
-        scaled = weighted / seen.normaliser
-        u = backward(seen.floats, scaled)
+        scaled = np.divide(weighted, seen.normaliser, out=r)
+        u = seen.backward(scaled)
         scaled *= rho
-        by_beta[row] += seen.a * u
-        by_alpha[row] += seen.a * (e * u - backward(seen.floats, scaled))
-    # finite weights give no residual at all only where it is beyond the doubles
-    value[np.isnan(value)] = np.inf
+        t = seen.backward(scaled)
+        # views
+        alpha_here, beta_here = by_alpha[row], by_beta[row]
+        for a, off, ours, pull in zip(seen.a, e, u, t):
+            beta_here += a * ours
+            alpha_here += a * (off * ours - pull)
+    if not check.finite(value):
+        # finite weights give no residual at all only where it is beyond the doubles
+        value[np.isnan(value)] = np.inf
     return Sums(value, by_alpha, by_beta)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from popgd import (
@@ -26,12 +26,13 @@ EVERY_WORD = WordBatch.exhaustive(TASK, 60)
 
 
 @given(st.integers(0, 2**32 - 1))
+@example(257039405)  # a variance of 31
 @settings(max_examples=20, deadline=None)
 def test_noise_over_every_word_is_the_exact_noise(seed):
     alpha, beta = np.random.default_rng(seed).normal(size=(2, 3))
     found = EmpiricalRisk(EVERY_WORD).variance(alpha, beta)
     for x, exact in zip(found, PopulationRisk(TASK).variance(alpha, beta), strict=True):
-        assert x == pytest.approx(exact, abs=TAIL)
+        assert x == pytest.approx(exact, abs=TAIL * max(1.0, np.abs(exact).max()))
 
 
 @given(st.lists(st.integers(-2, 2), min_size=3, max_size=3), st.integers(0, 2**32 - 1))

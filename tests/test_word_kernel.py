@@ -1,15 +1,17 @@
-"""The finite-sample kernel: labels together or apart, output weights as two numbers."""
+"""The finite-sample kernel: two labels in a block, output weights as two numbers."""
 
 import numpy as np
 import pytest
 
 import popgd
-from popgd import word_kernel
+from popgd import word_blocks, word_kernel
 from popgd.word_kernel import correction
 
+CLOSE = 1e-14
 # Three digits of sixteen may go where labels share a reference.
 SHARED = 1e-12
-CLOSE = 1e-14
+# Sums of terms of about 0.01 in another order.
+ROUNDING = 1e-16
 
 
 def risk_on(task, n=300, seed=0):
@@ -30,37 +32,63 @@ def test_residuals_tiny_on_both_labels_keep_their_digits(gap):
     np.testing.assert_allclose(found.beta, slope, rtol=CLOSE, atol=0)
 
 
-@pytest.mark.parametrize(
-    "task", [popgd.Occurrence(6, 2), popgd.And(5, [0, 3]), popgd.Or(7, [1, 2])], ids=repr
-)
-@pytest.mark.parametrize("gap", [-3.0, 0.3, 3.0, 6.0])
-def test_labels_together_and_apart_agree(task, gap, monkeypatch):
+TASKS = [popgd.Occurrence(6, 2), popgd.And(5, [0, 3]), popgd.Or(7, [1, 2])]
+
+
+@pytest.mark.parametrize("task", TASKS, ids=repr)
+@pytest.mark.parametrize("gap", [-30.0, -3.0, 0.3, 6.0, 30.0])
+@pytest.mark.parametrize("rows", [(), (1,), (3,), (20,)], ids=str)
+def test_labels_together_and_apart_agree(task, gap, rows):
     rng = np.random.default_rng(5)
-    alpha, beta = rng.normal(size=(2, 3, task.d)) * 0.3
-    alpha[:, task.targets[0]] += gap
-    parts = []
-    for apart in (0.0, np.inf):
+    alpha, beta = rng.normal(size=(2, *rows, task.d)) * 0.3
+    alpha[..., task.targets[0]] += gap
+    batch = popgd.sample_words(task, 300, rng=0)
+    whole = popgd.EmpiricalRisk(batch).value_and_gradient(alpha, beta)
+    parts = [0, 0, 0]
+    for label in (1, -1):
+        of = batch.labels == label
+        some = popgd.WordBatch(batch.counts[of], batch.labels[of], task=task)
+        found = popgd.EmpiricalRisk(some).value_and_gradient(alpha, beta)
+        parts = [x + y * len(some) / len(batch) for x, y in zip(parts, found, strict=True)]
+    for one, other in zip(whole, parts, strict=True):
+        np.testing.assert_allclose(one, other, rtol=CLOSE, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=repr)
+@pytest.mark.parametrize("gap", [-3.0, 0.3, 3.0, 6.0])
+@pytest.mark.parametrize("rows", [(), (7,)], ids=str)
+def test_one_reference_or_two_make_no_difference(task, gap, rows, monkeypatch):
+    rng = np.random.default_rng(5)
+    alpha, beta = rng.normal(size=(2, *rows, task.d)) * 0.3
+    alpha[..., task.targets[0]] += gap
+    risk, parts = risk_on(task), []
+    for apart in (-1.0, np.inf):
         monkeypatch.setattr(word_kernel, "APART", apart)
-        # a risk of its own each time: blocks remember their halves
-        parts.append(risk_on(task).value_and_gradient(alpha, beta))
-    for one, other in zip(*parts):
+        parts.append(risk.value_and_gradient(alpha, beta))
+    for one, other in zip(*parts, strict=True):
         np.testing.assert_allclose(one, other, rtol=SHARED, atol=1e-15)
 
 
-def test_labels_part_only_where_they_must(monkeypatch):
-    seen = []
-    monkeypatch.setattr(
-        word_kernel, "residuals", lambda part, *a: seen.append(part) or original(part, *a)
-    )
-    beta = np.full(6, 0.5)
-    risk = risk_on(popgd.Occurrence(6, 2))
-    for gap, pieces in ((0.0, 1), (1.0, 1), (20.0, 2)):
-        seen.clear()
-        risk.value(gap * (np.arange(6) == 2), beta)
-        assert len(seen) == pieces
+def test_labels_part_only_where_they_must():
+    words = risk_on(popgd.Occurrence(6, 2))._blocks[0]
+    for gap, sides in ((0.0, 1), (1.0, 1), (20.0, 2), (-20.0, 1)):
+        seen, *_ = word_kernel.attended(words, gap * (np.arange(6) == 2))
+        assert len(seen.sides) == sides
 
 
-original = word_kernel.residuals
+def test_a_cut_block_knows_its_labels_and_their_symbols():
+    batch = popgd.sample_words(popgd.Occurrence(6, 2), 300, rng=0)
+    (block,) = word_blocks.blocks(batch, batch.counts.size)
+    pieces = list(block.parts(100))
+    assert [len(piece.apart) for piece in (block, *pieces)] == [2, 1, 2, 1]
+    assert sum(side.counts.shape[1] for piece in pieces for side in piece.apart) == 300
+    for piece in pieces:
+        for side in piece.together + piece.apart:
+            for words, shift in side.labels:
+                assert shift == (2.0 if piece.counts[2, words].all() else 0.0)
+            assert not piece.counts[np.isinf(side.absent), side.words].any()
+        held = [piece.counts[:, side.words].any(axis=1) for side in piece.apart]
+        assert not np.isinf(piece.private[np.all(held, axis=0)]).any()
 
 
 def test_a_correction_is_what_beta_cannot_hold():
