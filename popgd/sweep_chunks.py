@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, as_completed
 from typing import Any
 
@@ -13,6 +14,7 @@ __all__ = ["LOST", "computed"]
 
 LOST = "WorkerLost"
 ROUNDS = 3  # a chunk lost with its worker is tried again
+PATIENCE = 10.0  # seconds without a result before the first look at a Dask cluster's workers
 
 Outcome = list[Record] | BaseException
 
@@ -114,8 +116,6 @@ def _from_dask(
     dies between finishing and handing over, the copy gets a wrong error or never ends. The
     client's own futures ask for the lost result again.
     """
-    from distributed import as_completed as arriving
-
     futures: dict[Any, int] = {}
     refused: dict[int, Exception] = {}
     try:
@@ -127,11 +127,40 @@ def _from_dask(
             except Exception as error:  # no pickle, or no cluster any more
                 refused[i] = error
         yield from refused.items()
-        for future in arriving(list(futures)):
+        for future in _arriving(executor._client, futures):
             yield futures[future], _result(future)
     finally:
         for future in futures:
             future.release()
+
+
+def _arriving(client: Any, futures: Iterable[Any]) -> Iterator[Any]:
+    """Dask futures in the order they finish; says so when nobody is there to finish them."""
+    from distributed import as_completed
+
+    left, patience = dict.fromkeys(futures), PATIENCE
+    while left:
+        try:
+            for future in as_completed(list(left), timeout=patience):
+                del left[future]
+                yield future
+        except TimeoutError:
+            # seldom, as every look at thousands of futures costs
+            patience *= 2
+            if not _workers(client):
+                warnings.warn(
+                    f"the cluster has no workers: waiting for one, {len(left)} chunks to go "
+                    "(Ctrl-C keeps what is done in a store)",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+
+
+def _workers(client: Any) -> Any:
+    try:
+        return client.scheduler_info()["workers"]
+    except (OSError, TimeoutError):  # no scheduler either: the futures will say so
+        return {}
 
 
 def _result(future: Any) -> Outcome:

@@ -119,3 +119,18 @@ def test_a_dask_scheduler_that_goes_away_ends_the_sweep(tmp_path):
     whole = sweep(cells.slow, grid, store=store, chunk=1)
     assert (whole.error == "").all()
     assert whole.value.values[kept].tobytes() == broken.value.values[kept].tobytes()
+
+
+def test_a_dask_cluster_without_workers_is_waited_for_aloud(monkeypatch):
+    from threading import Timer
+
+    from dask.distributed import Client
+
+    monkeypatch.setattr(sweep_chunks, "PATIENCE", 0.5)
+    with cluster(workers=0) as real, Client(real) as here:
+        late = Timer(3.0, real.scale, [1])
+        late.start()
+        with pytest.warns(RuntimeWarning, match="no workers: waiting for one, 4 chunks to go"):
+            result = sweep(cells.draw, {"n": range(4)}, executor=here.get_executor(), chunk=1)
+        late.join()
+    assert result.identical(sweep(cells.draw, {"n": range(4)}, chunk=1))
