@@ -192,7 +192,8 @@ def sweep(
         raise check.refuse("resume", resume, "needs a store", "add --store DIR")
     chosen, axes = load_function(function), _grid(grid)
     with _executor(scheduler, workers, function) as executor, warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # failed cells: said below
+        warnings.filterwarnings("ignore", r"\d+ of \d+ cells failed")  # said below
+        warnings.showwarning = _warn
         result = compute(
             chosen, axes, executor=executor, store=store, resume=resume, chunk=chunk, seed=seed
         )
@@ -213,6 +214,10 @@ def sweep(
             file=sys.stderr,
         )
         raise typer.Exit(FAILED)
+
+
+def _warn(message: Any, *_: Any, **__: Any) -> None:
+    print(f"warning: {message}", file=sys.stderr)
 
 
 def _grid(texts: list[str]) -> dict[str, list[Any]]:

@@ -1,6 +1,8 @@
 """`popgd phase-diagram` and `popgd sweep`, as a user types them."""
 
 import json
+import subprocess
+import sys
 
 import matplotlib as mpl
 import pytest
@@ -107,3 +109,20 @@ def test_bad_sweeps_are_one_sentence(arguments, message):
     result = CliRunner().invoke(app, ["sweep", *arguments])
     assert result.exit_code == 2, result.output
     assert message in result.output
+
+
+def test_warnings_are_one_line_on_stderr(tmp_path):
+    study = tmp_path / "loud.py"
+    study.write_text(
+        "import warnings\n"
+        "def trial(x):\n"
+        "    warnings.warn(f'x is {x}', RuntimeWarning)\n"
+        "    assert x\n"
+        "    return {'y': x}\n"
+    )
+    command = [sys.executable, "-m", "popgd", "sweep", f"{study}:trial", "-g", "x=0,1"]
+    found = subprocess.run(command, capture_output=True, text=True)
+    lines = found.stderr.splitlines()
+    assert lines[:2] == ["warning: x is 0", "warning: x is 1"]
+    assert lines[2].startswith("error: 1 of 2 cells failed")
+    assert len(lines) == 3
