@@ -18,7 +18,7 @@ from . import output as place
 from .collect import Progress as Callback
 from .judge import CAP
 from .outcome import Outcome
-from .report import Report, exit_code
+from .report import Report, exit_code, versions
 from .usage import alone, refused, refused_claim, seconds
 
 __all__ = ["app", "main"]
@@ -45,6 +45,13 @@ Output = Annotated[
 Precision = Annotated[int, typer.Option(min=64, max=100_000, help="Largest precision, in bits.")]
 
 
+def _show_versions(wanted: bool) -> None:
+    if wanted:
+        for name, version in versions().items():
+            typer.echo(f"{name} {version}")
+        raise typer.Exit
+
+
 @app.callback(invoke_without_command=True)
 def check(
     context: typer.Context,
@@ -61,6 +68,10 @@ def check(
     budget: Annotated[
         float | None, typer.Option(help="Seconds after which to stop and say so.")
     ] = None,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_versions, is_eager=True, help="Show versions."),
+    ] = False,
 ) -> None:
     """Judge the claims on a grid. Exit 0: as expected; 1: not; 2: usage; 3: undecided."""
     if context.invoked_subcommand is not None:

@@ -15,6 +15,7 @@ import pytest
 from planted_claims import FAST, planted, registered
 from typer.testing import CliRunner
 
+from popgd import __version__
 from popgd.ball import Enclosure
 from proofs_check import collect, findings, report_json
 from proofs_check.__main__ import app
@@ -22,7 +23,7 @@ from proofs_check.claim import Sides
 from proofs_check.judge import judge
 from proofs_check.outcome import COUNTED
 from proofs_check.replay import read, replay
-from proofs_check.report import Report, exit_code
+from proofs_check.report import Report, exit_code, versions
 from proofs_check.verdict import Verdict
 
 INTERRUPT = 3.0  # seconds after the workers have been started, before the end of a quick run
@@ -232,3 +233,9 @@ def test_a_worker_that_dies_is_an_error_and_the_rest_go_on():
     fine.set_result(collect.Share())
     assert "worker died" in collect._result(broken).traceback
     assert collect._result(fine).traceback == ""
+
+
+def test_version_lists_what_verdicts_rest_on():
+    told = _invoke("--version").stdout.splitlines()
+    assert told[0] == f"popgd {__version__}"
+    assert {line.split()[0] for line in told} == set(versions())
