@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _validate as check
-from .objective import Evaluation
+from .objective import LARGEST_BETA, Evaluation
 from .plans import Phase, Plan
 from .recording import Recorder, Schedule, Snapshot
 from .starts import broadcast
@@ -67,9 +67,11 @@ def rates(default: Any) -> dict[str, Callable[[int], Any]]:
 
 def schedule(name: str, rate: Any) -> Callable[[int], Any]:
     """A step-size function from a number, an array over batch axes, or a function."""
-    remedy = "pass finite step sizes > 0 or a function of the step"
     if callable(rate):
+        # zero: a schedule may rest
+        remedy = "return finite step sizes >= 0"
         return lambda t: check.real(f"{name}({t})", rate(t), 0.0, closed="left", remedy=remedy)
+    remedy = "pass finite step sizes > 0 or a function of the step"
     fixed = check.real_array(name, rate, 0.0, math.inf, closed="neither", remedy=remedy)
     # a constant can be told from a schedule by its attribute
     constant = lambda t: fixed  # noqa: E731
@@ -126,7 +128,8 @@ class Descent:
         if batch != nobody.shape:
             # a stack of batches of words: one start serves them all
             start = broadcast(self.start, batch, heads=self.start.heads)
-            self.now = Snapshot(0, start, self.now.value, self.now.lost, self.now.gradient)
+            lost = np.broadcast_to(self.now.lost, batch)
+            self.now = Snapshot(0, start, self.now.value, lost, self.now.gradient)
 
     def _close(self, phase: Phase, number: int, begin: int, reason: str) -> None:
         self._record(number)
@@ -240,12 +243,14 @@ class Descent:
         self.now = self._look(self.now.step + 1, Weights(alpha, beta, residual), gradient)
 
     def _look(self, step: int, point: Weights, gradient: bool = True) -> Snapshot:
-        """Evaluate `point`, with members that left the finite numbers put back where they were."""
+        """Evaluate `point`; members that leave the finite numbers go back to where they were."""
         lost = self.now.lost
-        if np.count_nonzero(lost) or not all(map(check.finite, point)):
+        sound = check.finite(point.alpha) and check.finite(point.residual)
+        if np.count_nonzero(lost) or not (sound and check.within(point.beta, LARGEST_BETA)):
             inner = (2, 2, 1) if point.heads else (1, 1, 1)
-            for part, own in zip(point, inner, strict=True):
-                lost = lost | ~np.isfinite(part).all(axis=tuple(range(-own, 0)))
+            good = np.isfinite(point.alpha), np.abs(point.beta) <= LARGEST_BETA
+            for part, own in zip((*good, np.isfinite(point.residual)), inner, strict=True):
+                lost = lost | ~part.all(axis=tuple(range(-own, 0)))
             parts = zip(point, self.now.point, inner, strict=True)
             point = Weights(*(np.where(_over(lost, own), old, new) for new, old, own in parts))
         slope = self._evaluate(point, gradient)
@@ -257,9 +262,10 @@ class Descent:
 
     def _evaluate(self, point: Weights, gradient: bool) -> Evaluation:
         alpha, beta, residual = point
-        quick = getattr(self.objective, "unchecked", None)
+        # of the very class: one derived from it, or a wrapper, may have another value
+        quick = vars(type(self.objective)).get("unchecked")
         if quick is not None and beta.ndim == 1:
-            return quick(alpha, beta, residual, gradient)
+            return quick(self.objective, alpha, beta, residual, gradient)
         if gradient:
             return self.objective.value_and_gradient(alpha, beta, residual=residual)
         value = self.objective.value(alpha, beta, residual=residual)

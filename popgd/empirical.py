@@ -92,6 +92,7 @@ class EmpiricalRisk:
         """Empirical risk, float or array over the batch axes."""
         return self._evaluate(alpha, beta, residual, gradient=False)[0]
 
+    @quiet()
     def mse(self, alpha: Any, beta: Any, residual: Any = None) -> Any:
         """Mean squared error, twice the risk."""
         return 2 * self.value(alpha, beta, residual)
@@ -186,7 +187,7 @@ class EmpiricalRisk:
         """
         if self.stacked:
             return self._evaluate(alpha, beta, residual, gradient)
-        delta = correction(beta, residual, self._targets)
+        beta, delta = correction(beta, residual, self._targets)
         sums = self._summed(partial(total, gradient=gradient), 0, (alpha, beta, delta))
         return Evaluation(*(x / self.batches[0].total for x in sums))
 
@@ -235,10 +236,11 @@ class EmpiricalRisk:
     def _shares(self) -> list[Any]:
         """The blocks of each batch by thread; None where one thread is enough."""
         small = [self.threads == 1 or len(b) * b.d < SMALLEST for b in self.batches]
-        return [
-            None if one else shares(words, self.threads)
+        split = [
+            [words] if one else shares(words, self.threads)
             for one, words in zip(small, self._blocks, strict=True)
         ]
+        return [parts if len(parts) > 1 else None for parts in split]
 
     def _shaped(self, parts: list[np.ndarray], lead: tuple[int, ...]) -> Any:
         many, last = len(self.batches), parts[0].shape[1:]
@@ -285,7 +287,7 @@ class EmpiricalRisk:
         return lead
 
     def _check(self, alpha: Any, beta: Any, residual: Any) -> tuple[Any, Any, Any, tuple[int, ...]]:
-        """alpha, beta and its `correction` by the residual, all with batch axes `lead`."""
+        """alpha, and beta in two parts by `correction`, with batch axes `lead`."""
         alpha = self._attention(alpha)
         beta = check.weights("beta", beta, self.d)
         shapes = [alpha.shape[:-1], beta.shape[:-1]]
@@ -297,7 +299,7 @@ class EmpiricalRisk:
             shapes.append(residual.shape[:-1])
         lead = self._lead(*shapes)
         alpha, beta, residual = (_spread(x, lead) for x in (alpha, beta, residual))
-        return alpha, beta, correction(beta, residual, self._targets), lead
+        return alpha, *correction(beta, residual, self._targets), lead
 
 
 def _spread(x: Any, lead: tuple[int, ...]) -> Any:

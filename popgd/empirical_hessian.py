@@ -96,6 +96,8 @@ class EmpiricalHessian:
         if b.ndim not in (1, 2) or b.shape[0] != self.shape[0]:
             remedy = f"pass shape ({self.shape[0]},) or ({self.shape[0]}, k)"
             raise check.refuse("b", b, f"has shape {b.shape}", remedy)
+        if not np.isfinite(b).all():
+            raise check.refuse("b", b, "must be finite", "replace NaN and infinities")
         rows = np.atleast_2d(b.T)
         out = scaled_solver(self._dense)(rows.T)
         return out[:, 0] if b.ndim == 1 else out

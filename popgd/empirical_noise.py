@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from .noise import Noise
+from .noise import Noise, affordable
 from .word_blocks import Block
 from .word_kernel import WIDTH, attended, residuals, total
 
@@ -24,6 +26,7 @@ def empirical_noise(
     means keeps its digits. Error: rounding.
     """
     d = beta.size
+    affordable(beta)
     sums = total(words, alpha, beta, delta, gradient=True)
     loss = float(sums.value / mass)
     mean = np.concatenate([sums.alpha, sums.beta]) / mass
@@ -47,4 +50,8 @@ def empirical_noise(
 
 
 def _weight(words: list[Block]) -> float:
-    return sum(float(b.size if b.weights is None else b.weights.sum()) for b in words)
+    """Sum of the weights, as `WordBatch.total` has it: the same to the last bit."""
+    weights = [block.weights for block in words if block.weights is not None]
+    if not weights:
+        return float(sum(block.size for block in words))
+    return math.fsum(chain.from_iterable(weights))

@@ -57,8 +57,7 @@ def _look(
     """Risk and its gradient at beta = 2 on the targets + delta."""
     beta = delta.copy()
     beta[targets] += 2.0
-    known = correction(beta, delta[targets], targets)
-    sums = total(words, alpha, beta, known, gradient=True)
+    sums = total(words, alpha, *correction(beta, delta[targets], targets), gradient=True)
     return float(sums.value / mass), sums.beta / mass
 
 

@@ -21,7 +21,7 @@ from .integral import Inputs, IntegralRoute
 from .languages import Task
 from .quadrature import step_for
 
-__all__ = ["CellMoments", "Noise", "noise"]
+__all__ = ["CellMoments", "Noise", "affordable", "noise"]
 
 LARGEST = 2000
 """Largest d for which the d x d covariance is built."""
@@ -56,8 +56,16 @@ class Noise(NamedTuple):
 
     def standard_error(self, n: int) -> tuple[float, np.ndarray, np.ndarray]:
         """Standard deviations of loss, alpha and beta gradients averaged over n words."""
-        spread = np.sqrt(np.maximum(np.diag(self.alpha), 0) / n)
-        return math.sqrt(max(self.loss, 0) / n), spread, np.sqrt(np.diag(self.beta) / n)
+        alpha, beta = (np.sqrt(np.maximum(np.diag(x), 0) / n) for x in (self.alpha, self.beta))
+        return math.sqrt(max(self.loss, 0) / n), alpha, beta
+
+
+def affordable(beta: np.ndarray) -> None:
+    """Refuse output weights whose noise is beyond float64."""
+    if np.abs(beta).max() > LARGEST_BETA:
+        raise NotAvailable(
+            f"beta: output weights beyond {LARGEST_BETA:g} have noise beyond float64; rescale beta."
+        )
 
 
 @np.errstate(under="ignore")
@@ -76,10 +84,7 @@ def noise(task: Task, inputs: Inputs, rtol: float) -> Noise:
             f"d = {d}: the gradient covariance needs d <= {LARGEST}; "
             "sample it with popgd.EmpiricalRisk."
         )
-    if np.abs(inputs.beta).max() > LARGEST_BETA:
-        raise NotAvailable(
-            f"beta: output weights beyond {LARGEST_BETA:g} have noise beyond float64; rescale beta."
-        )
+    affordable(inputs.beta)
     route = IntegralRoute(task, rtol)
     mean, by_alpha, by_beta = (x[0] for x in route.value_and_gradient(inputs))
     h = step_for(route.tolerance, ORDER)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-__all__ = ["Evaluation", "Objective", "OutputMinimum"]
+__all__ = ["LARGEST_BETA", "Evaluation", "Objective", "OutputMinimum"]
+
+
+LARGEST_BETA = 1e150
+"""Output weights beyond this have risks beyond float64."""
 
 
 class Evaluation(NamedTuple):

@@ -11,13 +11,10 @@ from .cells import attention_rows
 from .errors import PrecisionExhausted
 from .integral import Inputs, IntegralRoute
 from .languages import Task
-from .objective import Evaluation, OutputMinimum
+from .objective import LARGEST_BETA, Evaluation, OutputMinimum
 from .tiers import Tiers
 
 __all__ = ["PopulationRisk", "Split"]
-
-LARGEST_BETA = 1e150
-"""Output weights beyond this have squares beyond float64."""
 
 NEWTON_STEPS = 6
 """Newton steps tried for the output minimum; two suffice unless the Hessian is near singular."""

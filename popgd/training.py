@@ -103,9 +103,10 @@ def train(
 
     Notes
     -----
-    Runs that leave the finite numbers stop with "diverged", their last finite weights and risk
-    inf; in a batch the others go on. An output phase on the symmetric path is one
-    eigendecomposition, from record to record: 10^12 steps cost as much as one.
+    Runs that leave the finite numbers, as risks do where output weights exceed 1e150, stop with
+    "diverged", their last finite weights and risk inf; in a batch the others go on. An output
+    phase on the symmetric path is one eigendecomposition, from record to record: 10^12 steps
+    cost as much as one.
     Source: Paper 4; THEORY 5. Error: that of the objective and rounding (estimated).
 
     Examples

@@ -59,8 +59,8 @@ class PhaseRecord:
     start, stop : int
         Number of steps made before and after it. An exact minimum counts as one step.
     reason : str
-        Why it ended: "completed", "converged", "max_steps", "minimum", "until", "diverged" or
-        "interrupted".
+        Why it ended: "completed", "converged", "max_steps", "minimum", "until", "diverged",
+        "interrupted" or, in the trajectory of an exception, "error".
     """
 
     phase: str
@@ -90,7 +90,7 @@ class Trajectory:
     weight_step : int array
         The steps that `stored` belongs to: all of `step`, or its last entry only.
     diverged : bool array of shape (...)
-        Members that left the finite numbers; they keep their last finite weights.
+        Members whose weights or risk left the finite numbers; they keep their last finite weights.
     phases : tuple of PhaseRecord
         One for every phase that began.
     stop_reason : str

@@ -30,6 +30,8 @@ __all__ = [
 CSR_FILL = 1 / 16
 # Small matrices stay dense: the gain would be less than the cost of importing scipy.sparse.
 CSR_SIZE = 2**20
+# Weights may add up to this: risks are divided by the sum at the end.
+LARGEST_SUM = 1e150
 # Places are numbered in 64 bits.
 MOST_PLACES = 2**62
 _CHUNK = 2**22
@@ -194,8 +196,7 @@ def check_weights(weights: Any, n: int) -> np.ndarray | None:
         raise check.refuse("weights", weights, rule, remedy)
     if not array.any():
         raise check.refuse("weights", weights, "at least one must be positive", remedy)
-    if not array.max() < np.finfo(float).max / n:
-        raise check.refuse(
-            "weights", float(array.max()), f"their sum {check.BEYOND}", "scale them down"
-        )
+    if not array.max() <= LARGEST_SUM / n:
+        rule = f"their sum may be beyond {LARGEST_SUM:g}, and weighted risks beyond float64"
+        raise check.refuse("weights", float(array.max()), rule, "scale them: only ratios matter")
     return array

@@ -68,7 +68,9 @@ class Cube:
         scaled = (weighted / normaliser)[:, None] * self.labels
         back = np.concatenate([scaled, scaled * rho[:, None]], axis=1) @ self.counts
         u, t = back[:, :2], back[:, 2:]
-        sums = Sums(np.vecdot(r, weighted) / 2, (a * (e * u - t)).sum(axis=1), (a * u).sum(axis=1))
+        value = np.vecdot(r, weighted) / 2
+        value[np.isnan(value)] = np.inf  # as in `total`
+        sums = Sums(value, (a * (e * u - t)).sum(axis=1), (a * u).sum(axis=1))
         for k in np.flatnonzero(small):
             exact = total([self._block(int(k))], alpha[k], beta[k], correction[k], gradient=True)
             for whole, part in zip(sums, exact, strict=True):

@@ -203,25 +203,32 @@ def _pick(rows: np.ndarray, k: Any) -> Any:
     return rows[k] if rows.ndim == 1 else rows[np.arange(len(rows)), k][:, None]
 
 
-def correction(beta: np.ndarray, residual: Any, targets: np.ndarray) -> np.ndarray | None:
-    """delta of shape (..., d): residual - (beta - 2) on the targets; None without a residual.
+def correction(
+    beta: np.ndarray, residual: Any, targets: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Output weights (..., d) as two numbers beta + delta, of which 2 + residual is the sum.
 
-    Zero where |beta| < 1, as the rounding of beta - 2 then says less than beta does.
+    Without a residual delta is None. Where |beta| < 1 it is zero, as the residual then says less
+    than beta does. Elsewhere beta becomes 2 + residual, rounded: from any other double nearby,
+    even the next, a delta would not hold the digits of a residual far below 1e-16.
 
     Raises
     ------
     BadParameter
-        When delta is more than rounding.
+        When beta - 2 and the residual differ by more than rounding.
     """
     if residual is None:
-        return None
-    delta, held = np.zeros(beta.shape), beta.take(targets, axis=-1)
-    known = residual - (held - 2.0)
-    if not check.within(known, check.SAME):
+        return beta, None
+    held = beta.take(targets, axis=-1)
+    if not check.within(residual - (held - 2.0), check.SAME):
         check.same_weight("residual", held, residual)
+    far = np.abs(held) >= 1
+    near = np.where(far, 2.0 + residual, held)
+    beta, delta = beta.copy(), np.zeros(beta.shape)
     # by columns, which is fast for a single vector
-    delta.T[targets] = (known * (np.abs(held) >= 1)).T
-    return delta
+    beta.T[targets] = near.T
+    delta.T[targets] = ((residual - (near - 2.0)) * far).T
+    return beta, delta
 
 
 def residuals(

@@ -10,6 +10,7 @@ from popgd import (
     BadParameter,
     EmpiricalRisk,
     Geometric,
+    NotAvailable,
     Occurrence,
     PopulationRisk,
     Tiers,
@@ -101,3 +102,18 @@ def test_noise_takes_one_pair_of_vectors():
         risk.variance(np.zeros((2, 3)), np.zeros(3))
     with pytest.raises(BadParameter, match="last axis must be d"):
         risk.value(Tiers([0, 1]), np.zeros(3))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_equal_words_of_any_weights_have_no_noise(seed):
+    weights = np.random.default_rng(seed).random(7)
+    words = WordBatch(np.tile([[2, 1, 1]], (7, 1)), np.ones(7), weights, task=Occurrence(3))
+    found = EmpiricalRisk(words).variance(np.zeros(3), np.array([1.0, 5.0, 7.0]))
+    assert all((np.abs(x) <= 1e-28).all() for x in found)
+    assert found.standard_error(10)[0] <= 1e-14
+
+
+def test_noise_beyond_the_doubles_is_refused():
+    risk = EmpiricalRisk(sample_words(TASK, 20, rng=0))
+    with pytest.raises(NotAvailable, match="noise beyond float64"):
+        risk.variance(np.zeros(3), np.full(3, 1e80))

@@ -62,7 +62,8 @@ def test_no_warning_leaks_and_callers_may_raise_on_them(name, alpha):
 
 def test_huge_output_weights_overflow_to_infinity_quietly():
     assert EmpiricalRisk(BATCH).value(np.zeros(5), HUGE) == np.inf
-    EmpiricalRisk(BATCH).variance(np.zeros(5), np.full(5, 1e200))
+    wild = WordBatch(BATCH.counts, BATCH.labels, task=BATCH.task, total=0.1)
+    assert np.isinf(EmpiricalRisk(wild).mse(np.zeros((2, 5)), np.full((2, 5), 1e154))).all()
 
 
 def test_the_last_target_of_a_wide_alphabet_costs_no_more_than_the_first():
@@ -102,7 +103,12 @@ REFUSED = {
     "weights whose sum overflows": (
         lambda: WordBatch.from_words([[0], [1]], d=3, labels=[1, 1], weights=[1.7e308] * 2),
         BadParameter,
-        r"weights = 1.7e\+308: their sum is beyond",
+        r"weights = 1.7e\+308: their sum may be beyond 1e\+150",
+    ),
+    "solving for infinities": (
+        lambda: EmpiricalRisk(BATCH).hessian_output(np.zeros(5)).solve(np.full(5, np.inf)),
+        BadParameter,
+        "b = array.*: must be finite",
     ),
     "counts beyond the integers": (
         lambda: WordBatch(np.array([[2**64 - 1, 1]], dtype=np.uint64), [1]),

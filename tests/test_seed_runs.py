@@ -69,3 +69,12 @@ def test_a_seed_that_diverges_leaves_the_others():
 def test_bad_arguments_are_refused(arguments, words):
     with pytest.raises(BadParameter, match=words):
         train_seeds(**({"task": TASK, "plan": "O(1x)", "n": 5, "seeds": 1} | arguments))
+
+
+@pytest.mark.parametrize("seeds", [[6, 1], [1, 6]], ids=str)
+def test_a_seed_that_diverges_first_does_not_name_the_steps(seeds):
+    # between the 2 / lambda_max of the two seeds' words
+    run = train_seeds(Occurrence(4), "O(5000x)", 12, seeds, learning_rate=2.6 / 0.506)
+    assert run.step.tolist() == [0, 5000]
+    assert run.stop_reason == "completed"
+    assert run.diverged.tolist() == [seed == 6 for seed in seeds]

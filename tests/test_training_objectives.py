@@ -9,8 +9,9 @@ from popgd.empirical import EmpiricalRisk
 from popgd.errors import BadParameter
 from popgd.flat import FlatObjective
 from popgd.flow import gradient_flow
-from popgd.languages import And, Occurrence
+from popgd.languages import And, Occurrence, Or
 from popgd.multihead import MultiHeadRisk
+from popgd.objective import Evaluation
 from popgd.population import PopulationRisk
 from popgd.sampling import sample_words
 from popgd.starts import random_start
@@ -103,3 +104,66 @@ def test_one_objective_serves_many_calls():
     objective = EveryWord(3)
     first, second = (train(objective, "joint(5x)").risk for _ in range(2))
     np.testing.assert_array_equal(first, second)
+
+
+class Penalised(EmpiricalRisk):
+    """A user's own objective, derived."""
+
+    def value(self, alpha, beta, residual=None):
+        return super().value(alpha, beta, residual) + (beta**2).sum(axis=-1) / 2
+
+    def value_and_gradient(self, alpha, beta, residual=None):
+        own = super().value_and_gradient(alpha, beta, residual)
+        return Evaluation(own.value + (beta**2).sum(axis=-1) / 2, own.alpha, own.beta + beta)
+
+
+class Counted:
+    """A user's own objective, wrapped."""
+
+    def __init__(self, inner):
+        self.inner, self.calls = inner, 0
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def value_and_gradient(self, alpha, beta, residual=None):
+        self.calls += 1
+        return self.inner.value_and_gradient(alpha, beta, residual)
+
+
+def test_an_objective_of_the_users_own_is_asked_itself():
+    words = sample_words(TASK, 50, rng=0)
+    start = random_start(TASK.d, 0.3, rng=1)
+    alone = train(Penalised(words), "joint(5x)", *start)
+    together = train(Penalised(words), "joint(5x)", *(x[None] for x in start))
+    np.testing.assert_allclose(alone.risk, together.risk[:, 0], rtol=1e-14)
+    assert alone.risk[0] > EmpiricalRisk(words).value(*start) + 0.1
+    counted = Counted(EmpiricalRisk(words))
+    train(counted, "joint(5x) -> A(1x)", *start)
+    assert counted.calls == 6
+
+
+FEW = Or(4, [0, 1])
+
+
+@pytest.mark.parametrize("monitor", [None, FEW], ids=["itself", "the population"])
+@pytest.mark.parametrize("kind", ["exact", "drawn"])
+def test_members_that_diverge_leave_the_others(kind, monitor):
+    objective = PopulationRisk(FEW) if kind == "exact" else EmpiricalRisk(sample_words(FEW, 50, 0))
+    start = random_start(4, 0.1, shape=(2,), rng=0)
+    options = {"record_every": 50, "monitor": monitor, "accuracy": True}
+    both = train(objective, "O(300x)", *start, learning_rate=np.array([0.5, 1e3]), **options)
+    assert both.diverged.tolist() == [False, True]
+    assert both.risk[-1, 1] == np.inf
+    assert np.isfinite(both.beta).all()
+    alone = train(objective, "O(300x)", *(x[0] for x in start), learning_rate=0.5, **options)
+    np.testing.assert_allclose(both.risk[:, 0], alone.risk, rtol=1e-12)
+    lost = train(objective, "O(300x)", *(x[1] for x in start), learning_rate=1e3, **options)
+    assert lost.stop_reason == "diverged"
+
+
+def test_diverged_has_the_shape_of_the_risk():
+    stack = EmpiricalRisk([sample_words(TASK, 20, rng=k) for k in range(3)])
+    for objective in (stack, Online(TASK, 20, seeds=3)):
+        run = train(objective, "O(3x)", rng=0)
+        assert run.diverged.shape == run.risk.shape[1:] == (3,)

@@ -92,17 +92,19 @@ def test_a_cut_block_knows_its_labels_and_their_symbols():
 
 
 def test_a_correction_is_what_beta_cannot_hold():
-    beta = np.array([0.5, 2.0, 2.0 + 4e-16])
-    delta = correction(beta, np.array([1e-20, 4e-16]), [1, 2])
-    assert delta[0] == 0
-    assert delta[1] == 1e-20
-    assert (beta[2] - 2) + delta[2] == 4e-16
+    residual = np.array([1e-20, 4e-16])
+    for off in (0.0, 1e-12):
+        beta, delta = correction(np.array([0.5, 2.0, 2.0 + 4e-16]) + off, residual, [1, 2])
+        assert delta[0] == 0
+        assert ((beta - 2) + delta)[1:].tolist() == residual.tolist()
 
 
 def test_a_small_beta_outweighs_the_rounding_of_its_residual():
     beta = np.array([1e-18, 3e-18])
-    assert correction(beta, beta[:1] - 2, [0]).tolist() == [0.0, 0.0]
-    assert correction(beta, None, [0]) is None
+    kept, delta = correction(beta, beta[:1] - 2, [0])
+    assert kept.tolist() == beta.tolist()
+    assert delta.tolist() == [0.0, 0.0]
+    assert correction(beta, None, [0]) == (beta, None)
 
 
 def test_a_residual_of_another_weight_is_refused():
@@ -166,3 +168,30 @@ def test_words_without_the_reference_keep_tiny_residuals(name):
         assert np.ravel(found.value)[-1] == pytest.approx(float(value), rel=CLOSE, abs=0)
         off = abs(found.beta.reshape(-1, batch.d)[-1] - slope)
         assert (off <= CLOSE * size).all()
+
+
+@pytest.mark.parametrize("many", [1, 3])
+@pytest.mark.parametrize("off", [0.0, 4.5e-16, -1e-12, 5e-10])
+def test_a_residual_counts_whatever_double_near_it_beta_is(off, many):
+    task = popgd.Occurrence(3)
+    batch = popgd.WordBatch.from_words([[0], [0, 0], [1], [2]], task=task)
+    risk = popgd.EmpiricalRisk([batch] * many if many > 1 else batch)
+    found = risk.value_and_gradient(np.zeros(3), [2 + off, 0, 0], residual=[1e-30])
+    assert np.ravel(found.value)[-1] == pytest.approx(1e-60 / 4, rel=CLOSE, abs=0)
+    assert found.beta.reshape(-1, 3)[-1, 0] == pytest.approx(1e-30 / 2, rel=CLOSE, abs=0)
+
+
+def test_descent_follows_a_residual_below_the_spacing_of_doubles():
+    batch = popgd.WordBatch.from_words([[0], [0, 0], [1], [2]], task=popgd.Occurrence(3))
+    run = popgd.train(popgd.EmpiricalRisk(batch), "O(400x)", learning_rate=0.7, record_every=40)
+    # dL/dbeta_0 is half the residual: each step leaves 0.65 of it
+    expected = -2 * 0.65**run.step
+    np.testing.assert_allclose(run.residual[:, 0], expected, rtol=1e-12)
+    np.testing.assert_allclose(run.risk, expected**2 / 4, rtol=1e-12)
+
+
+def test_sums_beyond_the_doubles_are_infinite_in_a_stack_too():
+    batch = popgd.sample_words(popgd.Occurrence(5), 50, rng=0)
+    beta = np.array([1.7e308, -1.7e308, 1.7e308, -1.7e308, 1e308])
+    assert popgd.EmpiricalRisk(batch).value(np.zeros(5), beta) == np.inf
+    assert (popgd.EmpiricalRisk([batch, batch]).value(np.zeros(5), beta) == np.inf).all()

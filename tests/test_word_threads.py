@@ -59,3 +59,10 @@ def test_no_warning_leaks_from_a_thread(recwarn):
 def test_threads_are_a_number():
     with pytest.raises(BadParameter, match="threads = 0"):
         EmpiricalRisk(BATCH, threads=0)
+
+
+def test_one_wide_word_needs_no_second_thread():
+    counts = np.zeros((1, SMALLEST + 1), dtype=np.uint8)
+    counts[0, :3] = 1
+    risk = EmpiricalRisk(WordBatch(counts, task=Occurrence(SMALLEST + 1)), threads=2)
+    assert risk.value(*np.zeros((2, SMALLEST + 1))) == 2.0
