@@ -174,6 +174,9 @@ class EmpiricalRisk:
 
     @quiet()
     def _evaluate(self, alpha: Any, beta: Any, residual: Any, gradient: bool) -> Evaluation:
+        single = check.plain(alpha, self.d) and check.plain(beta, self.d)
+        if single and residual is None and not self.stacked:
+            return self.unchecked(alpha, beta, None, gradient)
         alpha, beta, delta, lead = self._check(alpha, beta, residual)
         if self._cubes and not isinstance(alpha, TierRows):
             return self._by_cubes(lead, alpha, beta, delta)
@@ -188,8 +191,9 @@ class EmpiricalRisk:
         if self.stacked:
             return self._evaluate(alpha, beta, residual, gradient)
         beta, delta = correction(beta, residual, self._targets)
-        sums = self._summed(partial(total, gradient=gradient), 0, (alpha, beta, delta))
-        return Evaluation(*(x / self.batches[0].total for x in sums))
+        value, *slopes = self._summed(partial(total, gradient=gradient), 0, (alpha, beta, delta))
+        mass = self.batches[0].total
+        return Evaluation(float(value / mass), *(slope / mass for slope in slopes))
 
     def _by_cubes(self, lead: tuple[int, ...], *weights: Any) -> Evaluation:
         """Value and gradient of a stack of small equal batches."""

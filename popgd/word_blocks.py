@@ -39,6 +39,8 @@ class Side(NamedTuple):
         positive words, 0 for negative ones.
     absent : array of shape (d,)
         -inf for symbols that none of the words holds, and 0 for the others.
+    complete : bool
+        Whether every symbol occurs.
     counts : array of shape (d, m) or csr_array of shape (m, d), or None
         Counts of the words as float64; None when they have to be converted first.
     """
@@ -46,6 +48,7 @@ class Side(NamedTuple):
     words: slice
     labels: list[tuple[slice, float]]
     absent: np.ndarray
+    complete: bool
     counts: Any
 
 
@@ -64,13 +67,15 @@ class Block:
         a copy.
     together : list of Side
         All words, the same as `apart` when they are of one label.
+    mixed : bool
+        Whether both labels are in it.
     private : array of shape (d,)
         -inf for symbols that do not occur under all labels in it, and 0 for the others.
     """
 
     __slots__ = (
-        "_absent", "apart", "counts", "positives", "private", "size", "sparse", "together",
-        "weights",
+        "_absent", "apart", "counts", "mixed", "positives", "private", "size", "sparse",
+        "together", "weights",
     )  # fmt: skip
 
     def __init__(self, counts: Any, weights: np.ndarray | None, positives: int):
@@ -103,17 +108,17 @@ class Block:
         self.apart = [self._side([(words, shift)], absent) for words, shift, absent in held]
         absent = [absent for _, _, absent in held]
         self.private = np.minimum.reduce(absent)
-        self.together = self.apart
-        if len(held) == 2:
+        self.together, self.mixed = self.apart, len(held) == 2
+        if self.mixed:
             both = [(words, shift) for words, shift, _ in held]
             self.together = [self._side(both, np.maximum.reduce(absent))]
 
     def _side(self, labels: list[tuple[slice, float]], absent: np.ndarray) -> Side:
         words = slice(labels[0][0].start, labels[-1][0].stop)
-        if self.sparse:
-            return Side(words, labels, absent, self.counts)
-        ready = self.counts.dtype == np.float64
-        return Side(words, labels, absent, self.counts[:, words] if ready else None)
+        counts = self.counts
+        if not self.sparse:
+            counts = counts[:, words] if counts.dtype == np.float64 else None
+        return Side(words, labels, absent, not absent.any(), counts)
 
     def _view(self, lo: int, hi: int) -> Block:
         """Words lo..hi - 1, without looking anew at which symbols occur."""

@@ -130,10 +130,12 @@ def attended(blocks: Iterable[Block], alpha: Any) -> Iterator[Attended]:
                 for seen in attended([block], level):
                     yield seen._replace(row=b)
         return
-    # many weight vectors: narrow pieces, so that arrays of (B, n) stay in the cache
-    width = 2**62 if every is ... else max(WIDTH // len(alpha), 256)
-    for piece in (part for block in blocks for part in block.parts(width)):
-        pending: list[tuple[Block, Any]] = [(piece, ...)]
+    if every is not ...:
+        # many weight vectors: narrow pieces, so that arrays of (B, n) stay in the cache
+        width = max(WIDTH // len(alpha), 256)
+        blocks = (part for block in blocks for part in block.parts(width))
+    for whole in blocks:
+        pending: list[tuple[Block, Any]] = [(whole, ...)]
         while pending:
             block, row = pending.pop()
             seen = _attend(block, alpha[row], row)
@@ -148,16 +150,17 @@ def attended(blocks: Iterable[Block], alpha: Any) -> Iterator[Attended]:
 
 def _attend(block: Block, alpha: np.ndarray, row: Any) -> Attended:
     """The block with its attention, each side under its own reference."""
-    sides, a, top = _sides(block, alpha), [], []
-    for side in sides:
-        logits = alpha + side.absent
-        k = logits.argmax(axis=-1)
-        logits -= _pick(logits, k)
-        a.append(np.exp(logits, out=logits))
-        top.append(k)
+    sides = block.together
+    relative = [_relative(alpha, sides[0])]
+    if block.mixed and _apart(block, *relative[0]):
+        sides = block.apart
+        relative = [_relative(alpha, side) for side in sides]
+    a, top = [np.exp(logits, out=logits) for logits, _ in relative], [k for _, k in relative]
     floats = block.floats(sides)
     normaliser = _forward(block, sides, floats, a)
-    if _least(normaliser) >= SMALL:
+    # S is at least the smallest a of a symbol that occurs, which is a shorter array
+    whole = len(sides) == 1 and sides[0].complete and _least(a[0]) >= SMALL
+    if whole or _least(normaliser) >= SMALL:
         return Attended(row, block, sides, floats, a, top, normaliser, None)
     if np.isnan(a).any():
         raise check.refuse(
@@ -169,17 +172,21 @@ def _attend(block: Block, alpha: np.ndarray, row: Any) -> Attended:
     return Attended(row, block, sides, floats, a, top, normaliser, skip)
 
 
-def _sides(block: Block, alpha: np.ndarray) -> list[Side]:
-    """One reference symbol for both labels, or two where they would be far apart."""
-    if block.together is block.apart:
-        return block.apart
-    logits = alpha + block.together[0].absent
+def _relative(alpha: np.ndarray, side: Side) -> tuple[np.ndarray, Any]:
+    """alpha - alpha_k on the symbols that occur, and k."""
+    logits = alpha + side.absent
     k = logits.argmax(axis=-1)
+    logits -= _pick(logits, k)
+    return logits, k
+
+
+def _apart(block: Block, logits: np.ndarray, k: Any) -> bool:
+    """Whether both labels together pay far less attention to the symbols they share than to k."""
     if not np.count_nonzero(block.private[k]):
-        return block.together
-    near = np.maximum.reduce(alpha + block.private, axis=-1, keepdims=True)
-    # NaN, where neither label has any attention, is for the labels to refuse
-    return block.together if np.all(_pick(logits, k) - near <= APART) else block.apart
+        return False
+    near = np.maximum.reduce(logits + block.private, axis=-1)
+    # NaN, where no symbol has any attention, is for the labels to refuse
+    return not np.all(near >= -APART)
 
 
 def _forward(
@@ -311,7 +318,6 @@ def total(
         for a, off, ours, pull in zip(seen.a, e, u, t):
             beta_here += a * ours
             alpha_here += a * (off * ours - pull)
-    if not check.finite(value):
-        # finite weights give no residual at all only where it is beyond the doubles
-        value[np.isnan(value)] = np.inf
+    # finite weights give no residual at all only where it is beyond the doubles
+    value[value != value] = np.inf
     return Sums(value, by_alpha, by_beta)
