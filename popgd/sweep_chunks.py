@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 import warnings
 from collections.abc import Iterable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, as_completed
@@ -15,6 +17,7 @@ __all__ = ["LOST", "computed"]
 LOST = "WorkerLost"
 ROUNDS = 3  # a chunk lost with its worker is tried again
 PATIENCE = 10.0  # seconds without a result before the first look at a Dask cluster's workers
+GRACE = 300.0  # seconds after which a cluster that had workers and has none is given up
 
 Outcome = list[Record] | BaseException
 
@@ -53,6 +56,8 @@ def computed(
             return
         if len(lost) == 1 and _killed(*lost.values()):
             break
+        if any(isinstance(error, NoWorkers) for error in lost.values()):
+            break
         todo = {i: todo[i] for i in lost}
     if len(lost) == total and not resumed:
         first = next(iter(lost.values()))
@@ -63,6 +68,10 @@ def computed(
         ) from first
     for i, error in lost.items():
         yield i, [({}, f"{LOST}: {_first_line(error)}")] * len(todo[i]), False
+
+
+class NoWorkers(Exception):
+    """A cluster lost its workers, and none came back."""
 
 
 def _killed(error: BaseException) -> bool:
@@ -118,6 +127,7 @@ def _from_dask(
     """
     futures: dict[Any, int] = {}
     refused: dict[int, Exception] = {}
+    done = set()
     try:
         for i, piece in todo.items():
             try:
@@ -129,37 +139,56 @@ def _from_dask(
         yield from refused.items()
         for future in _arriving(executor._client, futures):
             yield futures[future], _result(future)
+            done.add(future)
+    except NoWorkers as error:
+        yield from ((i, error) for future, i in futures.items() if future not in done)
     finally:
         for future in futures:
             future.release()
 
 
 def _arriving(client: Any, futures: Iterable[Any]) -> Iterator[Any]:
-    """Dask futures in the order they finish; says so when nobody is there to finish them."""
+    """Dask futures in the order they finish; says so when nobody is there to finish them.
+
+    Raises
+    ------
+    NoWorkers
+        When there were workers and none came back.
+    """
     from distributed import as_completed
 
     left, patience = dict.fromkeys(futures), PATIENCE
+    had, since = bool(_workers(client)), math.inf
     while left:
         try:
             for future in as_completed(list(left), timeout=patience):
                 del left[future]
+                had, since = True, math.inf
                 yield future
         except TimeoutError:
-            # seldom, as every look at thousands of futures costs
-            patience *= 2
-            if not _workers(client):
-                warnings.warn(
-                    f"the cluster has no workers: waiting for one, {len(left)} chunks to go "
-                    "(Ctrl-C keeps what is done in a store)",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
+            if _workers(client):
+                had, since = True, math.inf
+                # seldom, as every look at thousands of futures costs
+                patience *= 2
+            elif since == math.inf:
+                since, patience = time.monotonic(), PATIENCE
+                _say(f"the cluster has no workers: waiting for one, {len(left)} chunks to go")
+            elif had and time.monotonic() - since > GRACE:
+                raise NoWorkers(f"none came back to the cluster in {GRACE:g} s") from None
+            elif not had:
+                patience *= 2
+
+
+def _say(text: str) -> None:
+    text += " (Ctrl-C keeps what is done in a store)"
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 def _workers(client: Any) -> Any:
+    """What is known of each; nothing without a scheduler, which the futures will say."""
     try:
-        return client.scheduler_info()["workers"]
-    except (OSError, TimeoutError):  # no scheduler either: the futures will say so
+        return client.scheduler_info().get("workers", {})
+    except (OSError, TimeoutError, CancelledError):
         return {}
 
 

@@ -54,7 +54,8 @@ def sweep(
         Names to 1-D sequences of numbers, strings or other values; cells are all combinations.
     executor : concurrent.futures.Executor, optional
         Threads, processes, or a Dask cluster by ``client.get_executor()``; None: one after the
-        other, here.
+        other, here. A cluster that has no workers yet is waited for, with a warning; one that
+        lost its workers for five minutes is given up, its cells failed and to be resumed.
     store : str or PathLike, optional
         A zarr directory. Finished chunks are written as they come; a sweep that was killed
         resumes from them and ends bit-identical. Needs the extra ``cluster``.

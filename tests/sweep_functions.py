@@ -74,12 +74,23 @@ def threads(x):
     return max(part["num_threads"] for part in threadpool_info() if part["user_api"] == "blas")
 
 
+def settle():
+    """A worker that dies before its nanny has seen it start is not replaced."""
+    time.sleep(1.0)
+
+
+def naps(x):
+    time.sleep(0.2)
+    return x
+
+
 def kill_once(x, directory):
     """Kills its own worker the first time cell 7 is reached."""
     mark = os.path.join(directory, "killed")
     if x == 7 and not os.path.exists(mark):
         with open(mark, "w"):
             pass
+        settle()
         os.kill(os.getpid(), 9)
     return x * x
 
@@ -87,6 +98,7 @@ def kill_once(x, directory):
 def kills(x):
     """Cell 3 ends whatever process it runs in."""
     if x == 3:
+        settle()
         os._exit(9)
     return x
 

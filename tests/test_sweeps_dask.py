@@ -134,3 +134,26 @@ def test_a_dask_cluster_without_workers_is_waited_for_aloud(monkeypatch):
             result = sweep(cells.draw, {"n": range(4)}, executor=here.get_executor(), chunk=1)
         late.join()
     assert result.identical(sweep(cells.draw, {"n": range(4)}, chunk=1))
+
+
+def test_a_dask_cluster_whose_workers_never_come_back_is_given_up(monkeypatch, tmp_path):
+    from threading import Timer
+
+    from dask.distributed import Client
+
+    monkeypatch.setattr(sweep_chunks, "PATIENCE", 0.5)
+    monkeypatch.setattr(sweep_chunks, "GRACE", 2.0)
+    options = dict(store=tmp_path / "z", chunk=1)
+    with cluster(workers=1) as real, Client(real) as here:
+        away = Timer(2.0, real.scale, [0])
+        away.start()
+        with pytest.warns(RuntimeWarning) as heard:
+            broken = sweep(cells.naps, {"x": range(40)}, executor=here.get_executor(), **options)
+        away.join()
+    told = [str(warning.message) for warning in heard]
+    assert any("no workers: waiting for one" in text for text in told)
+    assert any("WorkerLost: NoWorkers: none came back to the cluster in 2 s" in t for t in told)
+    kept = (broken.error == "").values
+    assert 0 < kept.sum() < 40
+    whole = sweep(cells.naps, {"x": range(40)}, **options)
+    assert (whole.value.values == np.arange(40)).all()
