@@ -217,7 +217,7 @@ def sweep(
 
 
 def _warn(message: Any, *_: Any, **__: Any) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+    print("warning:", " ".join(str(message).split()), file=sys.stderr)
 
 
 def _grid(texts: list[str]) -> dict[str, list[Any]]:

@@ -14,6 +14,9 @@ from .word_kernel import WIDTH, attended, residuals, total
 
 __all__ = ["empirical_noise"]
 
+LARGEST_BETA = 1e75
+"""Output weights beyond this have fourth powers beyond float64."""
+
 
 def empirical_noise(
     words: list[Block], alpha: Any, beta: np.ndarray, delta: np.ndarray | None, mass: float
@@ -26,7 +29,7 @@ def empirical_noise(
     means keeps its digits. Error: rounding.
     """
     d = beta.size
-    affordable(beta)
+    affordable(beta, LARGEST_BETA)
     sums = total(words, alpha, beta, delta, gradient=True)
     loss = float(sums.value / mass)
     mean = np.concatenate([sums.alpha, sums.beta]) / mass

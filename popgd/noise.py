@@ -60,11 +60,11 @@ class Noise(NamedTuple):
         return math.sqrt(max(self.loss, 0) / n), alpha, beta
 
 
-def affordable(beta: np.ndarray) -> None:
+def affordable(beta: np.ndarray, largest: float = LARGEST_BETA) -> None:
     """Refuse output weights whose noise is beyond float64."""
-    if np.abs(beta).max() > LARGEST_BETA:
+    if np.abs(beta).max() > largest:
         raise NotAvailable(
-            f"beta: output weights beyond {LARGEST_BETA:g} have noise beyond float64; rescale beta."
+            f"beta: output weights beyond {largest:g} have noise beyond float64; rescale beta."
         )
 
 

@@ -135,7 +135,7 @@ def _one(job: tuple[Task, Plan, int, float, Any, int, Mapping[str, Any]]) -> Tra
 def _joined(runs: list[Trajectory]) -> Trajectory:
     """One trajectory with a batch axis; a run that diverged early keeps its last record."""
     # of runs with as many records: a diverged one stopped short of the steps they have in common
-    longest = max(runs, key=lambda run: (len(run), run.step[-1]))
+    longest = max(runs, key=lambda run: (len(run), run.step[-1], not run.diverged))
 
     def stack(parts: list[np.ndarray], size: int) -> np.ndarray:
         padded = [np.concatenate([x, np.repeat(x[-1:], size - len(x), axis=0)]) for x in parts]

@@ -16,7 +16,8 @@ __all__ = ["LOST", "computed"]
 
 LOST = "WorkerLost"
 ROUNDS = 3  # a chunk lost with its worker is tried again
-PATIENCE = 10.0  # seconds without a result before the first look at a Dask cluster's workers
+PATIENCE = 10.0  # seconds before the first look at a Dask cluster's workers
+LONGEST = 300.0  # seconds between two looks, at most
 GRACE = 300.0  # seconds after which a cluster that had workers and has none is given up
 
 Outcome = list[Record] | BaseException
@@ -169,14 +170,14 @@ def _arriving(client: Any, futures: Iterable[Any]) -> Iterator[Any]:
             if _workers(client):
                 had, since = True, math.inf
                 # seldom, as every look at thousands of futures costs
-                patience *= 2
+                patience = min(2 * patience, LONGEST)
             elif since == math.inf:
                 since, patience = time.monotonic(), PATIENCE
                 _say(f"the cluster has no workers: waiting for one, {len(left)} chunks to go")
             elif had and time.monotonic() - since > GRACE:
                 raise NoWorkers(f"none came back to the cluster in {GRACE:g} s") from None
             elif not had:
-                patience *= 2
+                patience = min(2 * patience, LONGEST)
 
 
 def _say(text: str) -> None:

@@ -39,8 +39,6 @@ class Side(NamedTuple):
         positive words, 0 for negative ones.
     absent : array of shape (d,)
         -inf for symbols that none of the words holds, and 0 for the others.
-    complete : bool
-        Whether every symbol occurs.
     counts : array of shape (d, m) or csr_array of shape (m, d), or None
         Counts of the words as float64; None when they have to be converted first.
     """
@@ -48,7 +46,6 @@ class Side(NamedTuple):
     words: slice
     labels: list[tuple[slice, float]]
     absent: np.ndarray
-    complete: bool
     counts: Any
 
 
@@ -118,7 +115,7 @@ class Block:
         counts = self.counts
         if not self.sparse:
             counts = counts[:, words] if counts.dtype == np.float64 else None
-        return Side(words, labels, absent, not absent.any(), counts)
+        return Side(words, labels, absent, counts)
 
     def _view(self, lo: int, hi: int) -> Block:
         """Words lo..hi - 1, without looking anew at which symbols occur."""

@@ -158,9 +158,8 @@ def _attend(block: Block, alpha: np.ndarray, row: Any) -> Attended:
     a, top = [np.exp(logits, out=logits) for logits, _ in relative], [k for _, k in relative]
     floats = block.floats(sides)
     normaliser = _forward(block, sides, floats, a)
-    # S is at least the smallest a of a symbol that occurs, which is a shorter array
-    whole = len(sides) == 1 and sides[0].complete and _least(a[0]) >= SMALL
-    if whole or _least(normaliser) >= SMALL:
+    # S is at least the smallest a, which is a shorter array
+    if (len(a) == 1 and _least(a[0]) >= SMALL) or _least(normaliser) >= SMALL:
         return Attended(row, block, sides, floats, a, top, normaliser, None)
     if np.isnan(a).any():
         raise check.refuse(
@@ -255,9 +254,11 @@ def residuals(
         e.append(off)
         weighted.append(a * off)
         for words, shift in side.labels:
-            own = held - shift
-            cancels = cancels or _tiny(beta - shift, own)
-            c.append((words, own + known))
+            v, own = beta - shift, held - shift + known
+            if delta is not None:
+                v += delta
+            cancels = cancels or _tiny(v, own)
+            c.append((words, own))
     rho = seen.forward(weighted)
     rho /= seen.normaliser
     if cancels:

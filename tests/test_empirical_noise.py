@@ -117,3 +117,30 @@ def test_noise_beyond_the_doubles_is_refused():
     risk = EmpiricalRisk(sample_words(TASK, 20, rng=0))
     with pytest.raises(NotAvailable, match="noise beyond float64"):
         risk.variance(np.zeros(3), np.full(3, 1e80))
+
+
+def test_standard_errors_of_a_total_below_the_weights_are_numbers():
+    some = sample_words(Occurrence(5), 60, rng=0)
+    weights = np.random.default_rng(0).random(60)
+    risk = EmpiricalRisk(WordBatch(some.counts, some.labels, weights, task=some.task, total=0.1))
+    errors = risk.variance(np.zeros(5), np.full(5, 3.0)).standard_error(4)
+    assert all(np.isfinite(x).all() for x in errors)
+
+
+@pytest.mark.parametrize("size", [1e60, 1e70])
+def test_noise_within_the_doubles_is_given(size):
+    found = EmpiricalRisk(sample_words(TASK, 20, rng=0)).variance(np.zeros(3), size * np.arange(3))
+    unit = EmpiricalRisk(sample_words(TASK, 20, rng=0)).variance(np.zeros(3), 1e9 * np.arange(3))
+    assert found.loss / size**4 == pytest.approx(unit.loss / 1e36, rel=1e-6)
+    assert np.isfinite(found.beta).all()
+
+
+def test_rows_of_tiers_are_the_single_ones():
+    rng = np.random.default_rng(3)
+    tier, offset, beta = rng.integers(-1, 2, (7, 3)), *rng.normal(size=(2, 7, 3))
+    risk = EmpiricalRisk(sample_words(TASK, 40, rng=0))
+    rows = risk.value_and_gradient(Tiers(tier, offset), beta)
+    for i in range(7):
+        one = risk.value_and_gradient(Tiers(tier[i], offset[i]), beta[i])
+        for x, y in zip(rows, one, strict=True):
+            np.testing.assert_allclose(x[i], y, rtol=1e-14)

@@ -72,9 +72,13 @@ def test_bad_arguments_are_refused(arguments, words):
 
 
 @pytest.mark.parametrize("seeds", [[6, 1], [1, 6]], ids=str)
-def test_a_seed_that_diverges_first_does_not_name_the_steps(seeds):
+@pytest.mark.parametrize("last", [False, True], ids=["early", "at the last step"])
+def test_a_seed_that_diverges_does_not_name_the_steps(seeds, last):
     # between the 2 / lambda_max of the two seeds' words
-    run = train_seeds(Occurrence(4), "O(5000x)", 12, seeds, learning_rate=2.6 / 0.506)
-    assert run.step.tolist() == [0, 5000]
+    options = {"n": 12, "seeds": seeds, "learning_rate": 2.6 / 0.506}
+    steps = train_seeds(Occurrence(4), "O(5000x)", **options | {"seeds": [6]}).step[-1]
+    steps = int(steps) if last else 5000
+    run = train_seeds(Occurrence(4), f"O({steps}x)", **options)
+    assert run.step.tolist() == [0, steps]
     assert run.stop_reason == "completed"
     assert run.diverged.tolist() == [seed == 6 for seed in seeds]

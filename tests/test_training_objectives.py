@@ -167,3 +167,48 @@ def test_diverged_has_the_shape_of_the_risk():
     for objective in (stack, Online(TASK, 20, seeds=3)):
         run = train(objective, "O(3x)", rng=0)
         assert run.diverged.shape == run.risk.shape[1:] == (3,)
+
+
+class Cliff:
+    """A risk that is not finite beyond a wall."""
+
+    task = TASK
+
+    def value_and_gradient(self, alpha, beta, residual=None):
+        value = np.where(beta[..., 0] < -2, np.nan, beta[..., 0])
+        slope = np.zeros(beta.shape)
+        slope[..., 0] = 1
+        return Evaluation(value, np.zeros(beta.shape), slope)
+
+    def value(self, alpha, beta, residual=None):
+        return self.value_and_gradient(alpha, beta, residual).value
+
+
+def test_a_risk_that_is_no_number_is_a_run_that_diverged():
+    run = train(Cliff(), "O(10x)", learning_rate=0.5)
+    assert run.stop_reason == "diverged"
+    assert run.risk[-1] == np.inf
+    both = train(Cliff(), "O(10x)", learning_rate=np.array([0.1, 0.5]))
+    assert both.diverged.tolist() == [False, True]
+    assert both.step[-1] == 10
+
+
+def test_beta_follows_a_residual_that_a_far_excursion_left_behind():
+    words = EmpiricalRisk(sample_words(TASK, 50, rng=0))
+
+    class Excursion:
+        task = TASK
+
+        def value_and_gradient(self, alpha, beta, residual=None):
+            away = np.full(beta.shape, next(self.slopes))
+            return Evaluation(1.0, np.zeros(beta.shape), away)
+
+        def value(self, alpha, beta, residual=None):
+            return 1.0
+
+    # there, beta and its residual are rounded to different multiples of 6e-8
+    there, far = Excursion(), 2.0**29 - 1
+    there.slopes = iter([far, -far, 0.0, 0.0])
+    run = train(there, "O(3x)", np.zeros(TASK.d), np.full(TASK.d, 1 / 7))
+    assert abs(run.beta[-1, 0] - 2 - run.residual[-1, 0]) <= 1e-10
+    assert words.value(run.alpha[-1], run.beta[-1], run.residual[-1]) >= 0

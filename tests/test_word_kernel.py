@@ -156,6 +156,12 @@ TINY = {
         [1e-20],
     ),
     "a wide alphabet": wide(),
+    "both residuals far below the spacing of doubles": (
+        popgd.WordBatch.from_words([[0], [1], [2]], task=popgd.Or(3, [0, 1], LONE)),
+        [0.1, 0.0, 0.0],
+        [2.0, 2.0, 0.0],
+        [1e-20, 1e-40],
+    ),
 }
 
 
@@ -168,6 +174,29 @@ def test_words_without_the_reference_keep_tiny_residuals(name):
         assert np.ravel(found.value)[-1] == pytest.approx(float(value), rel=CLOSE, abs=0)
         off = abs(found.beta.reshape(-1, batch.d)[-1] - slope)
         assert (off <= CLOSE * size).all()
+    rows = (np.tile(x, (7, 1)) for x in (alpha, beta, residual))
+    found = popgd.EmpiricalRisk(batch).value_and_gradient(*rows)
+    assert found.value == pytest.approx(float(value), rel=CLOSE, abs=0)
+    assert (abs(found.beta - slope) <= CLOSE * size).all()
+
+
+def test_attention_moves_by_the_difference_of_tiny_residuals():
+    task = popgd.Or(3, [0, 1], popgd.Words(popgd.FixedLength(2)))
+    risk = popgd.EmpiricalRisk(popgd.WordBatch.from_words([[0, 1], [0, 0], [2]], task=task))
+    v = np.array([1e-20, 3e-20])
+    found = risk.value_and_gradient(np.zeros(3), np.array([2.0, 2.0, 0.0]), residual=v)
+    # of the word 01: r gamma_i (v_i - r), with r the mean of the two
+    r = v.mean()
+    np.testing.assert_allclose(found.alpha[:2], r * (v - r) / 2 / 3, rtol=1e-14)
+
+
+def test_targets_may_converge_at_rates_of_their_own():
+    task = popgd.Or(3, [0, 1], LONE)
+    batch = popgd.WordBatch.from_words([[0]] * 3 + [[1], [2]], task=task)
+    start = np.array([0.0, 0.1, 0.0]), np.zeros(3)
+    run = popgd.train(popgd.EmpiricalRisk(batch), "O(400x)", *start, record_every=50)
+    expected = -2 * np.array([0.4, 0.8]) ** run.step[:, None]
+    np.testing.assert_allclose(run.residual, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("many", [1, 3])
