@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import platform
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -24,10 +26,11 @@ from threadpoolctl import ThreadpoolController
 
 import popgd
 
-try:
-    import torch
-except ImportError:
-    torch = None
+torch = None
+# the worker processes of `seeds` import this file too, and have no use for it
+if multiprocessing.parent_process() is None:
+    with suppress(ImportError):
+        import torch
 
 N, D, STEPS = 12_500, 50, 1000
 CORES = len(os.sched_getaffinity(0))
