@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from . import cli_crossvalidate, cli_reproduce, cli_sweeps
-from .cli_output import facts, one_sentence, show_json, table, versions
+from .cli_output import facts, one_sentence, show_json, show_versions, table, versions
 
 __all__ = ["app", "main"]
 
@@ -81,18 +81,11 @@ Json = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
 DEFAULT_D = 50
 
 
-def _show_versions(wanted: bool) -> None:
-    if wanted:
-        for name, version in versions().items():
-            typer.echo(f"{name} {version}")
-        raise typer.Exit
-
-
 @app.callback()
 def options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_versions, is_eager=True, help="Show versions."),
+        typer.Option("--version", callback=show_versions, is_eager=True, help="Show versions."),
     ] = False,
 ) -> None:
     """Options before any command."""

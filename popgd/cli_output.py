@@ -13,7 +13,7 @@ import typer
 
 from .errors import PopgdError
 
-__all__ = ["facts", "one_sentence", "plain", "show_json", "table", "versions"]
+__all__ = ["facts", "one_sentence", "plain", "show_json", "show_versions", "table", "versions"]
 
 LIBRARIES = ("numpy", "scipy", "sympy", "mpmath", "python-flint")
 BAD_USE = 2
@@ -43,6 +43,14 @@ def versions() -> dict[str, str]:
 
     found = {"popgd": __version__, "python": platform.python_version()}
     return found | {name: version(name) for name in LIBRARIES}
+
+
+def show_versions(wanted: bool) -> None:
+    """What `--version` does."""
+    if wanted:
+        for name, version in versions().items():
+            typer.echo(f"{name} {version}")
+        raise typer.Exit
 
 
 def plain(value: Any) -> Any:

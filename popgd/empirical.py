@@ -174,8 +174,8 @@ class EmpiricalRisk:
 
     @quiet()
     def _evaluate(self, alpha: Any, beta: Any, residual: Any, gradient: bool) -> Evaluation:
-        single = check.plain(alpha, self.d) and check.plain(beta, self.d)
-        if single and residual is None and not self.stacked:
+        bare = residual is None and not self.stacked
+        if bare and check.plain(alpha, self.d) and check.plain(beta, self.d):
             return self.unchecked(alpha, beta, None, gradient)
         alpha, beta, delta, lead = self._check(alpha, beta, residual)
         if self._cubes and not isinstance(alpha, TierRows):
@@ -190,10 +190,8 @@ class EmpiricalRisk:
         """
         if self.stacked:
             return self._evaluate(alpha, beta, residual, gradient)
-        beta, delta = correction(beta, residual, self._targets)
-        value, *slopes = self._summed(partial(total, gradient=gradient), 0, (alpha, beta, delta))
-        mass = self.batches[0].total
-        return Evaluation(float(value / mass), *(slope / mass for slope in slopes))
+        weights = alpha, *correction(beta, residual, self._targets)
+        return Evaluation(*self._over_batches(partial(total, gradient=gradient), (), *weights))
 
     def _by_cubes(self, lead: tuple[int, ...], *weights: Any) -> Evaluation:
         """Value and gradient of a stack of small equal batches."""

@@ -128,7 +128,6 @@ def _from_dask(
     """
     futures: dict[Any, int] = {}
     refused: dict[int, Exception] = {}
-    done = set()
     try:
         for i, piece in todo.items():
             try:
@@ -138,23 +137,18 @@ def _from_dask(
             except Exception as error:  # no pickle, or no cluster any more
                 refused[i] = error
         yield from refused.items()
-        for future in _arriving(executor._client, futures):
-            yield futures[future], _result(future)
-            done.add(future)
-    except NoWorkers as error:
-        yield from ((i, error) for future, i in futures.items() if future not in done)
+        for future, outcome in _arriving(executor._client, futures):
+            yield futures[future], outcome
     finally:
         for future in futures:
             future.release()
 
 
-def _arriving(client: Any, futures: Iterable[Any]) -> Iterator[Any]:
-    """Dask futures in the order they finish; says so when nobody is there to finish them.
+def _arriving(client: Any, futures: Iterable[Any]) -> Iterator[tuple[Any, Outcome]]:
+    """Dask futures and what became of them, in the order they finish.
 
-    Raises
-    ------
-    NoWorkers
-        When there were workers and none came back.
+    Says so when nobody is there to finish them. `NoWorkers` became of those that are left when
+    there were workers and none came back.
     """
     from distributed import as_completed
 
@@ -165,7 +159,7 @@ def _arriving(client: Any, futures: Iterable[Any]) -> Iterator[Any]:
             for future in as_completed(list(left), timeout=patience):
                 del left[future]
                 had, since = True, math.inf
-                yield future
+                yield future, _result(future)
         except TimeoutError:
             if _workers(client):
                 had, since = True, math.inf
@@ -173,16 +167,18 @@ def _arriving(client: Any, futures: Iterable[Any]) -> Iterator[Any]:
                 patience = min(2 * patience, LONGEST)
             elif since == math.inf:
                 since, patience = time.monotonic(), PATIENCE
-                _say(f"the cluster has no workers: waiting for one, {len(left)} chunks to go")
+                warnings.warn(
+                    f"the cluster has no workers: waiting for one, {len(left)} chunks to go "
+                    "(Ctrl-C keeps what is done in a store)",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
             elif had and time.monotonic() - since > GRACE:
-                raise NoWorkers(f"none came back to the cluster in {GRACE:g} s") from None
+                gone = NoWorkers(f"none came back to the cluster in {GRACE:g} s")
+                yield from ((future, gone) for future in left)
+                return
             elif not had:
                 patience = min(2 * patience, LONGEST)
-
-
-def _say(text: str) -> None:
-    text += " (Ctrl-C keeps what is done in a store)"
-    warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 def _workers(client: Any) -> Any:

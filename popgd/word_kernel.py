@@ -123,14 +123,14 @@ def attended(blocks: Iterable[Block], alpha: Any) -> Iterator[Attended]:
     BadParameter
         When all symbols of a word have alpha = -inf.
     """
-    every = ... if len(alpha.shape) == 1 else range(len(alpha))
+    single = len(alpha.shape) == 1
     if isinstance(alpha, TierRows):
-        for b in [every] if every is ... else every:
+        for b in [...] if single else range(len(alpha)):
             for block, level in by_tier(blocks, alpha.tier[b], alpha.offset[b]):
                 for seen in attended([block], level):
                     yield seen._replace(row=b)
         return
-    if every is not ...:
+    if not single:
         # many weight vectors: narrow pieces, so that arrays of (B, n) stay in the cache
         width = max(WIDTH // len(alpha), 256)
         blocks = (part for block in blocks for part in block.parts(width))
@@ -226,6 +226,7 @@ def correction(
     if residual is None:
         return beta, None
     held = beta.take(targets, axis=-1)
+    # the common case of the check below, which is slower
     if not check.within(residual - (held - 2.0), check.SAME):
         check.same_weight("residual", held, residual)
     far = np.abs(held) >= 1
@@ -244,7 +245,7 @@ def residuals(
 
     Output weights are beta + delta, of shape (..., d).
     """
-    e, c, weighted, cancels = [], [], [], False
+    e, labels, weighted, cancels = [], [], [], False
     for side, a, k in zip(seen.sides, seen.a, seen.top):
         held = _pick(beta, k)
         off, known = beta - held, 0.0
@@ -258,14 +259,14 @@ def residuals(
             if delta is not None:
                 v += delta
             cancels = cancels or _tiny(v, own)
-            c.append((words, own))
+            labels.append((words, v, own))
     rho = seen.forward(weighted)
     rho /= seen.normaliser
     if cancels:
-        r = _summed(seen, beta, delta)
+        r = _summed(seen, [v for _, v, _ in labels])
     else:
         r = np.empty(rho.shape)
-        for words, own in c:
+        for words, _, own in labels:
             np.add(rho[..., words], own, out=r[..., words])
     if seen.skip is not None:
         r[seen.skip] = 0.0
@@ -280,12 +281,12 @@ def _tiny(v: np.ndarray, c: Any) -> bool:
     return bool((v < SMALL * np.abs(c)).any())
 
 
-def _summed(seen: Attended, beta: np.ndarray, delta: np.ndarray | None) -> np.ndarray:
-    """v . gamma, right to rounding of its largest term."""
-    r = np.empty(seen.normaliser.shape)
+def _summed(seen: Attended, weights: Iterable[np.ndarray]) -> np.ndarray:
+    """v . gamma, right to rounding of its largest term, with v of each label in turn."""
+    r, each = np.empty(seen.normaliser.shape), iter(weights)
     for side, counts, a in zip(seen.sides, seen.floats, seen.a, strict=True):
-        for words, shift in side.labels:
-            v = beta - shift if delta is None else (beta - shift) + delta
+        for words, _ in side.labels:
+            v = next(each)
             if seen.block.sparse:
                 r = (counts @ (a * v).T).T
             else:

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from popgd.cli_output import show_versions
 from popgd.errors import BadFile
 
 from . import cli_trials, collect
@@ -18,7 +19,7 @@ from . import output as place
 from .collect import Progress as Callback
 from .judge import CAP
 from .outcome import Outcome
-from .report import Report, exit_code, versions
+from .report import Report, exit_code
 from .usage import alone, refused, refused_claim, seconds
 
 __all__ = ["app", "main"]
@@ -45,13 +46,6 @@ Output = Annotated[
 Precision = Annotated[int, typer.Option(min=64, max=100_000, help="Largest precision, in bits.")]
 
 
-def _show_versions(wanted: bool) -> None:
-    if wanted:
-        for name, version in versions().items():
-            typer.echo(f"{name} {version}")
-        raise typer.Exit
-
-
 @app.callback(invoke_without_command=True)
 def check(
     context: typer.Context,
@@ -70,7 +64,7 @@ def check(
     ] = None,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_versions, is_eager=True, help="Show versions."),
+        typer.Option("--version", callback=show_versions, is_eager=True, help="Show versions."),
     ] = False,
 ) -> None:
     """Judge the claims on a grid. Exit 0: as expected; 1: not; 2: usage; 3: undecided."""

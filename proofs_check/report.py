@@ -96,4 +96,4 @@ def versions() -> dict[str, str]:
     import platform
 
     names = ("popgd", "python-flint", "sympy", "mpmath", "numpy", "scipy")
-    return {n: metadata.version(n) for n in names} | {"python": platform.python_version()}
+    return {"python": platform.python_version(), **{n: metadata.version(n) for n in names}}
